@@ -1,0 +1,1 @@
+"""Search engine for GPU kernels: kernel model, rewrite rules, evaluation ladder, tree search."""

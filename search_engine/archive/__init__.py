@@ -1,0 +1,1 @@
+"""Append-only store of evaluations and runs."""

@@ -1,0 +1,1 @@
+"""Executors run jobs in workers; the wire is the only module shared with them."""

@@ -1,0 +1,1 @@
+"""Findings about a kernel, one file each: facts in, one finding out."""

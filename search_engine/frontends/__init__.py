@@ -1,0 +1,1 @@
+"""Turns source text into kernels, launches, units and workloads; tolerant of broken text."""

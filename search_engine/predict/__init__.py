@@ -1,0 +1,1 @@
+"""Analytic predictions; pure functions. A prediction is never shown as a measurement."""

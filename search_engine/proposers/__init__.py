@@ -1,0 +1,1 @@
+"""Where candidates come from: rewrite rules and configurations."""

@@ -1,0 +1,1 @@
+"""Deterministic rewrite rules, one file each."""

@@ -1,0 +1,1 @@
+"""The search tree: deterministic from its seed, no I/O, no clock."""

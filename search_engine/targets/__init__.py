@@ -1,0 +1,1 @@
+"""Accelerators: one file each, every figure with its source."""

@@ -1,0 +1,1 @@
+"""The separate program that runs in the user's interpreter and executes candidates."""
