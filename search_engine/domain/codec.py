@@ -12,7 +12,7 @@ import enum
 import functools
 import types
 import typing
-from typing import Any
+from typing import Any, cast
 
 
 def encode(value: Any) -> Any:
@@ -22,10 +22,10 @@ def encode(value: Any) -> Any:
         return {"type": type(value).__name__, **fields}
     if isinstance(value, enum.Enum):
         return value.value
-    if isinstance(value, (tuple, list)):
-        return [encode(item) for item in value]
+    if isinstance(value, tuple | list):
+        return [encode(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {str(key): encode(item) for key, item in value.items()}
+        return {str(key): encode(item) for key, item in cast("dict[Any, Any]", value).items()}
     return value
 
 
@@ -37,16 +37,20 @@ def decode(kind: Any, data: Any) -> Any:
     if origin is tuple:
         return _decode_tuple(typing.get_args(kind), data)
     if origin is dict:
-        _, item = typing.get_args(kind)
+        item = typing.get_args(kind)[1]
         return {key: decode(item, value) for key, value in data.items()}
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _decode_dataclass(kind, data)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(data)
-    if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
+    return _decode_plain(kind, data)
+
+
+def _decode_plain(kind: Any, data: Any) -> Any:
     expected = getattr(kind, "__supertype__", kind)  # NewType
-    if kind is Any or expected is Any or isinstance(data, expected):
+    if expected is float and isinstance(data, int) and not isinstance(data, bool):
+        return float(data)
+    if expected is Any or isinstance(data, expected):
         return data
     raise ValueError(f"expected {kind}, got {data!r}")
 
@@ -56,9 +60,13 @@ def _decode_union(members: tuple[Any, ...], data: Any) -> Any:
         if type(None) in members:
             return None
         raise ValueError(f"null is none of {members}")
-    named = {m.__name__: m for m in members if dataclasses.is_dataclass(m)}
-    if isinstance(data, dict) and data.get("type") in named:
-        return decode(named[data["type"]], data)
+    named: dict[str, Any] = {m.__name__: m for m in members if dataclasses.is_dataclass(m)}
+    if isinstance(data, dict):
+        record = cast("dict[str, Any]", data)
+        if record.get("type") in named:
+            return decode(named[record["type"]], record)
+        if len(named) == 1 and "type" not in record:
+            return decode(next(iter(named.values())), record)
     for member in members:
         if member is type(None) or dataclasses.is_dataclass(member):
             continue
@@ -66,25 +74,24 @@ def _decode_union(members: tuple[Any, ...], data: Any) -> Any:
             return decode(member, data)
         except (ValueError, TypeError):
             continue
-    if len(named) == 1 and isinstance(data, dict) and "type" not in data:
-        return decode(next(iter(named.values())), data)
     raise ValueError(f"{data!r} is none of {members}")
 
 
 def _decode_tuple(items: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
-    if not isinstance(data, (list, tuple)):
+    if not isinstance(data, list | tuple):
         raise ValueError(f"expected a list, got {data!r}")
+    values = cast("list[Any]", data)
     if len(items) == 2 and items[1] is Ellipsis:
-        return tuple(decode(items[0], item) for item in data)
-    if len(items) != len(data):
-        raise ValueError(f"expected {len(items)} items, got {len(data)}")
-    return tuple(decode(kind, item) for kind, item in zip(items, data, strict=True))
+        return tuple(decode(items[0], item) for item in values)
+    if len(items) != len(values):
+        raise ValueError(f"expected {len(items)} items, got {len(values)}")
+    return tuple(decode(kind, item) for kind, item in zip(items, values, strict=True))
 
 
 def _decode_dataclass(kind: type, data: Any) -> Any:
     if not isinstance(data, dict):
         raise ValueError(f"expected an object for {kind.__name__}, got {data!r}")
-    values = {}
+    values: dict[str, Any] = {}
     for name, field_type in _field_types(kind).items():
         if name in data:
             values[name] = decode(field_type, data[name])

@@ -136,7 +136,7 @@ Job: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ProbeReply:
-    """Versions are empty strings where a module is missing; ``problems`` names module and remedy."""
+    """Versions are empty where a module is missing; ``problems`` names module and remedy."""
 
     executable: str
     python: str
@@ -245,7 +245,7 @@ class TimeReply:
 
 @dataclass(frozen=True, slots=True)
 class CompareReply:
-    """As ``TimeReply``, with the reference as ``eager`` and ``torch.compile`` behind the sources."""
+    """As ``TimeReply``, with ``eager`` and ``torch.compile`` behind the sources."""
 
     time: TimeReply
     tf32: bool

@@ -161,7 +161,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a candidate may change: a kernel, the helpers it calls, and the entry that launches it."""
+    """What a candidate may change: a kernel, its helpers, and the entry that launches it."""
 
     kernel: Kernel
     helpers: tuple[Kernel, ...]

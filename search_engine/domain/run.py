@@ -89,8 +89,8 @@ class Spend:
     wall_seconds: float
     device_seconds: float
     evaluations: int
-    device_seconds_per_rung: dict[str, float] = field(default_factory=dict)
-    evaluations_per_proposer: dict[str, int] = field(default_factory=dict)
+    device_seconds_per_rung: dict[str, float] = field(default_factory=dict[str, float])
+    evaluations_per_proposer: dict[str, int] = field(default_factory=dict[str, int])
     full_evaluation_device_seconds: float = 0.0
     """Computed from measured parts: 20 interleaved rounds on every candidate that passed smoke."""
     screening_device_seconds: float = 0.0
@@ -162,5 +162,5 @@ class RunReport:
     diff: str
     bound: str | None = None
     environment: Environment | None = None
-    compared: dict[str, float] = field(default_factory=dict)
+    compared: dict[str, float] = field(default_factory=dict[str, float])
     """Microseconds of ``eager`` and ``torch.compile`` where a reference is declared."""
