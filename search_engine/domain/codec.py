@@ -60,7 +60,9 @@ def _decode_union(members: tuple[Any, ...], data: Any) -> Any:
         if type(None) in members:
             return None
         raise ValueError(f"null is none of {members}")
-    named: dict[str, Any] = {m.__name__: m for m in members if dataclasses.is_dataclass(m)}
+    named: dict[str, Any] = {
+        cast("type", m).__name__: m for m in members if dataclasses.is_dataclass(m)
+    }
     if isinstance(data, dict):
         record = cast("dict[str, Any]", data)
         if record.get("type") in named:

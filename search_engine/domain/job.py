@@ -129,9 +129,19 @@ class HangJob:
     seconds: float
 
 
-Job: TypeAlias = (
+SingleJob: TypeAlias = (
     ProbeJob | CompileJob | InterpretJob | BaselineJob | CheckJob | TimeJob | CompareJob | HangJob
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchJob:
+    """Several jobs for one process, in order; the first refusal ends the batch."""
+
+    jobs: tuple[SingleJob, ...]
+
+
+Job: TypeAlias = SingleJob | BatchJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +289,19 @@ class Refusal:
     """The worker's device context is lost; the worker must be replaced."""
 
 
-Reply: TypeAlias = (
+SingleReply: TypeAlias = (
     ProbeReply | CompileReply | CheckReply | BaselineReply | TimeReply | CompareReply | Refusal
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReply:
+    """Replies in the order of the batch; shorter than it if the last one is a refusal."""
+
+    replies: tuple[SingleReply, ...]
+
+
+Reply: TypeAlias = SingleReply | BatchReply
 
 
 @dataclass(frozen=True, slots=True)
