@@ -68,6 +68,8 @@ class Candidate:
     rules: tuple[str, ...]
     configuration: tuple[Assignment, ...]
     numerics: Numerics
+    hints: tuple[tuple[Assignment, ...], ...] = ()
+    """Configurations of this structure that its rule calls worth trying first."""
 
     @property
     def title(self) -> str:
