@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from search_engine.domain.candidate import Candidate, CandidateId
+from search_engine.domain.job import Refusal
 from search_engine.domain.target import Environment
 from search_engine.domain.verdict import Speedup, Timing, Verdict
 
@@ -164,3 +165,5 @@ class RunReport:
     environment: Environment | None = None
     compared: dict[str, float] = field(default_factory=dict[str, float])
     """Microseconds of ``eager`` and ``torch.compile`` where a reference is declared."""
+    refusal: Refusal | None = None
+    """Why the user's own kernel cannot be searched as it stands, with its line where known."""
