@@ -1,0 +1,1 @@
+"""Pure functions of a file's state: what the editor shows and offers."""

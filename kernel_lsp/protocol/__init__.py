@@ -1,0 +1,1 @@
+"""Conversion to and from LSP types; the protocol subclass and its transport."""
