@@ -1,0 +1,37 @@
+"""RMS normalisation in two looped passes: sum of squares, scale."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rms_norm_kernel(x_ptr, w_ptr, out_ptr, x_stride, out_stride, n_cols, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+
+    sum_of_squares = 0.0
+    for start in range(0, n_cols, BLOCK):
+        cols = start + offsets
+        x = tl.load(x_ptr + row * x_stride + cols, mask=cols < n_cols, other=0.0).to(tl.float32)
+        sum_of_squares += tl.sum(x * x, axis=0)
+    scale = tl.rsqrt(sum_of_squares / n_cols + eps)
+
+    for start in range(0, n_cols, BLOCK):
+        cols = start + offsets
+        mask = cols < n_cols
+        x = tl.load(x_ptr + row * x_stride + cols, mask=mask, other=0.0).to(tl.float32)
+        w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+        y = x * scale * w
+        tl.store(out_ptr + row * out_stride + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
+
+
+# kernel-lsp: workload x=bf16[M:16384,N:8192] w=bf16[N]{normal*0.1+1}
+# kernel-lsp: workload x=bf16[M:100,N:768] w=bf16[N]{normal*0.1+1} weight=0.1
+# kernel-lsp: reference torch.nn.functional.rms_norm(x, (x.shape[-1],), w, eps)
+def rms_norm(x: torch.Tensor, w: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
+    """Divide each row of a matrix by its root mean square and scale it by a weight."""
+    n_rows, n_cols = x.shape
+    out = torch.empty_like(x)
+    rms_norm_kernel[(n_rows,)](x, w, out, x.stride(0), out.stride(0), n_cols, eps, BLOCK=128)
+    return out
