@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from search_engine.domain.candidate import Candidate
+from search_engine.domain.candidate import Candidate, CandidateId
 from search_engine.domain.facts import CompileFacts
 from search_engine.domain.job import (
     BaselineReply,
@@ -56,6 +56,10 @@ class Task:
     measured: bool
     """A device is there; without one the interpreter answers for correctness."""
     baseline_reply: BaselineReply | None = None
+    facts: Mapping[CandidateId, CompileFacts] = field(
+        default_factory=dict[CandidateId, CompileFacts]
+    )
+    """Compile facts of every candidate so far, the baseline included; kept by the ladder."""
 
     def source(self, candidate: Candidate) -> Source:
         """The candidate as a worker loads it."""

@@ -1,6 +1,6 @@
 """Whether a candidate compiles for the target, and what the compiler made of it.
 
-Establishes: machine code exists for every launch of the main case; registers, spills, shared memory.
+Establishes: machine code exists for every launch of the main case, and what it uses.
 Costs: 0.05 to 10 seconds of CPU, in parallel, no device.
 Fails when: the compiler refuses, or a launch exceeds a limit of the target.
 Cannot tell: whether the code is right or fast. Spills are a hint, not a veto.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from search_engine.domain.candidate import Candidate
-from search_engine.domain.job import Completed, CompileJob, CompileReply, Lane
+from search_engine.domain.job import CompileJob, CompileReply, Completed, Lane
 from search_engine.domain.run import Rung
 from search_engine.rungs._base import (
     Passed,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from search_engine.domain.candidate import Candidate
 from search_engine.domain.job import Completed, JobResult, Lane, TimeJob, TimeReply
+from search_engine.domain.ordering import is_faster, is_slower, significance
 from search_engine.domain.run import Rung
 from search_engine.domain.statistics import geometric_mean, median, paired_ratio
 from search_engine.domain.verdict import (
@@ -33,7 +34,6 @@ from search_engine.rungs._base import (
     failed_result,
     unexpected,
 )
-from search_engine.domain.ordering import is_faster, is_slower, significance
 
 _DEADLINE_SECONDS = 60.0
 _FIRST_PAIRS = 5
