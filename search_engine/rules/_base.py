@@ -87,6 +87,11 @@ class Patch:
         start, end = self.span(node)
         return self._text.encode()[start:end].decode()
 
+    def text_before(self, offset: int) -> str:
+        """The text between the start of a byte offset's line and that offset."""
+        start = max(begin for begin in self._line_starts if begin <= offset)
+        return self._text.encode()[start:offset].decode()
+
     def replace(self, node: ast.AST, new_text: str) -> Patch:
         """Replace a node's text."""
         self._edits.append(TextEdit(*self.span(node), new_text))
