@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from search_engine.archive.sqlite import StoredRun
 from search_engine.domain.candidate import Candidate
-from search_engine.domain.run import Evidence, ExitReason, Outcome, RunId, RunReport
+from search_engine.domain.run import Evidence, ExitReason, Outcome, RunId, RunReport, Spend
 from search_engine.domain.target import Device, Environment
 from search_engine.domain.verdict import Inconclusive, Timing
 from search_engine.edits import unified_diff
@@ -51,6 +52,36 @@ def make_report(
         diff=unified_diff(prepared.request.text, best.text, path) if best else "",
         bound=limit,
         environment=environment,
+    )
+
+
+def stopped_report(stored: StoredRun) -> RunReport:
+    """The report of a run that was cut off: the best of what it had verified or checked."""
+    offered = [item for item in stored.improvements if item.verified]
+    untimed = [item for item in stored.improvements if item.evidence.speedup is None]
+    best = (offered or untimed or [None])[-1]
+    outcome = Outcome.NOT_IMPROVED
+    if best is not None:
+        outcome = Outcome.IMPROVED if best.verified else Outcome.UNMEASURED
+    timings = best.evidence.timings if best is not None else ()
+    return RunReport(
+        run=stored.id,
+        kernel=stored.kernel,
+        path=stored.path,
+        unit_hash=stored.unit_hash,
+        target=stored.target,
+        device=None,
+        outcome=outcome,
+        exit_reason=ExitReason.STOPPED,
+        message="The run was cut off; optimise again to resume it.",
+        baseline_us=timings[0].baseline_us if timings else None,
+        best_us=timings[0].candidate_us if timings else None,
+        best=best.candidate if best is not None else None,
+        evidence=best.evidence if best is not None else None,
+        spend=Spend(0.0, 0.0, 0),
+        rungs={},
+        diff="",
+        environment=best.evidence.environment if best is not None else None,
     )
 
 

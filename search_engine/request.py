@@ -85,7 +85,7 @@ def prepare(request: RunRequest) -> Prepared:
         budget = make_budget(request.effort, request.limits)
         target = None if request.target is None else target_named(request.target)
     except (BudgetError, LookupError) as error:
-        raise RequestError(str(error.args[0])) from error
+        raise RequestError(str(error)) from error
     module = read_module(request.path, request.text)
     if module.problems:
         problem = module.problems[0]

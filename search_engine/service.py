@@ -15,7 +15,8 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 from search_engine.archive.executor import ArchivedExecutor
-from search_engine.archive.sqlite import ArchiveError, RunKey, SqliteArchive, StoredRun
+from search_engine.archive.sqlite import ArchiveError, RunKey, SqliteArchive
+from search_engine.diagnose import diagnose
 from search_engine.domain.codec import encode
 from search_engine.domain.event import Finished, StateChanged
 from search_engine.domain.job import Completed, Lane, ProbeJob, ProbeReply, Refusal
@@ -34,9 +35,11 @@ from search_engine.execution.device_lock import device_lock
 from search_engine.execution.gpu_load import busy_sentence, gpu_load
 from search_engine.execution.interpreter_choice import find_python
 from search_engine.execution.local import LocalExecutor
+from search_engine.execution.recording import record
+from search_engine.frontends.triton import parse_module
 from search_engine.frontends.unit import find_unit
 from search_engine.frontends.workload import declare, parse_workloads
-from search_engine.report import card, document, make_report
+from search_engine.report import card, document, make_report, stopped_report
 from search_engine.request import (
     Prepared,
     RequestError,
@@ -47,31 +50,36 @@ from search_engine.request import (
     request_from_json,
 )
 from search_engine.runner import BaselineRefused, Runner
-from search_engine.targets.registry import DEFAULT_TARGET, target_named
+from search_engine.targets.registry import target_named
 
 __all__ = [
     "ArchiveError",
     "RequestError",
     "RunRequest",
     "all_workloads",
+    "archive_runs",
     "card",
     "declare",
+    "diagnose",
     "document",
     "failed_report",
     "find_python",
     "find_unit",
     "hunks",
     "optimize",
+    "parse_module",
     "parse_workloads",
     "prepare",
     "probe",
     "read_module",
+    "record",
     "request_from_json",
-    "stored_runs",
     "transplant",
     "unified_diff",
 ]
 
+DEFAULT_TARGET = "sm_90"
+"""Compiled for where no device says otherwise."""
 _PROBE_DEADLINE_SECONDS = 60.0
 _BUSY_WAIT_SECONDS = 60.0
 _BUSY_POLL_SECONDS = 2.0
@@ -101,13 +109,16 @@ async def probe(python: Path, cwd: Path) -> ProbeReply | Refusal | str:
             await executor.close()
 
 
-def stored_runs(archive: Path, unit_hash: str) -> tuple[StoredRun, ...]:
-    """Runs of a unit in the archive, newest first; empty if there is no archive yet."""
+def archive_runs(archive: Path, unit_hash: str) -> tuple[RunReport, ...]:
+    """Runs of a unit in the archive, newest first; empty if there is no archive yet.
+
+    A run that was cut off is reported as stopped, with the best of what it had verified.
+    """
     if not archive.exists():
         return ()
     store = SqliteArchive(archive)
     try:
-        return store.runs(unit_hash)
+        return tuple(run.report or stopped_report(run) for run in store.runs(unit_hash))
     finally:
         store.close()
 

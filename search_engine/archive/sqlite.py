@@ -24,7 +24,8 @@ SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
   id TEXT PRIMARY KEY, created TEXT NOT NULL, key TEXT NOT NULL, unit_hash TEXT NOT NULL,
-  kernel TEXT NOT NULL, path TEXT NOT NULL, environment TEXT NOT NULL, report TEXT);
+  kernel TEXT NOT NULL, path TEXT NOT NULL, target TEXT NOT NULL, environment TEXT NOT NULL,
+  report TEXT);
 CREATE INDEX IF NOT EXISTS runs_by_unit ON runs (unit_hash, created);
 CREATE INDEX IF NOT EXISTS runs_by_key ON runs (key, created);
 CREATE TABLE IF NOT EXISTS evaluations (
@@ -67,6 +68,8 @@ class StoredRun:
     created: str
     kernel: str
     path: str
+    unit_hash: str
+    target: str
     environment: str
     report: RunReport | None
     improvements: tuple[ImprovementFound, ...]
@@ -96,8 +99,17 @@ class SqliteArchive:
         run = RunId(hashlib.sha256(f"{key.digest}{created}".encode()).hexdigest()[:10])
         with self._connection:
             self._connection.execute(
-                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
-                (run, created, key.digest, key.unit_hash, key.kernel, key.path, key.environment),
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+                (
+                    run,
+                    created,
+                    key.digest,
+                    key.unit_hash,
+                    key.kernel,
+                    key.path,
+                    key.target,
+                    key.environment,
+                ),
             )
         return run, False
 
@@ -135,17 +147,17 @@ class SqliteArchive:
     def runs(self, unit_hash: str) -> tuple[StoredRun, ...]:
         """All runs of a unit, newest first."""
         rows = self._connection.execute(
-            "SELECT id, created, kernel, path, environment, report FROM runs "
+            "SELECT id, created, kernel, path, target, environment, report FROM runs "
             "WHERE unit_hash = ? ORDER BY created DESC, rowid DESC",
             (unit_hash,),
         ).fetchall()
         return tuple(
             StoredRun(
-                RunId(run), created, kernel, path, environment,
+                RunId(run), created, kernel, path, unit_hash, target, environment,
                 None if report is None else decode(RunReport, json.loads(report)),
                 self._improvements(RunId(run)),
             )
-            for run, created, kernel, path, environment, report in rows
+            for run, created, kernel, path, target, environment, report in rows
         )  # fmt: skip
 
     def close(self) -> None:

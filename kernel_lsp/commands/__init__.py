@@ -1,0 +1,1 @@
+"""One file for each command of the command line: ``add_arguments(parser)`` and ``run(options)``."""
