@@ -28,17 +28,27 @@ _NEWLINE, _INDENT, _DEDENT = "\n", "\n>", "\n<"
 _LAYOUT = frozenset({_NEWLINE, _INDENT, _DEDENT})
 _FOR_IN = "for in"
 """The ``in`` of a loop or comprehension, as opposed to the membership operator."""
-_KEYWORDS = frozenset(
-    ["and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "True", "False", "None"]
-)
-_COMPOUND = frozenset(["if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class", "async"])
-_BEFORE = frozenset(
-    ["=", "+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**=", "(", "[", ",", ":", "->", "return", "if", "elif", "while", "assert", "del", "with", "for", "yield", "import", "raise", "from", "except"]
-) | {_FOR_IN}
+# fmt: off
+_KEYWORDS = frozenset((
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
+    "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
+    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    "True", "False", "None",
+))
+_COMPOUND = frozenset((
+    "if", "elif", "else", "for", "while", "try", "except", "finally", "with", "def", "class",
+    "async",
+))
+_BEFORE = frozenset((
+    "=", "+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**=", "(",
+    "[", ",", ":", "->", "return", "if", "elif", "while", "assert", "del", "with", "for", "yield",
+    "import", "raise", "from", "except", _FOR_IN,
+))
 """Tokens after which a parenthesis groups and nothing binds to its left."""
-_AFTER = frozenset([")", "]", "}", ",", ":", "=", "as"]) | _LAYOUT
+_AFTER = frozenset((")", "]", "}", ",", ":", "=", "as", *_LAYOUT))
 """Tokens before which nothing binds to the right of a closed group."""
-_TUPLE_BEFORE = frozenset(["=", "+=", "return", "with", "del", "import", "except"]) | {_FOR_IN}
+_TUPLE_BEFORE = frozenset(("=", "+=", "return", "with", "del", "import", "except", _FOR_IN))
+# fmt: on
 _COMMA_OPTIONAL = frozenset({"import", "with", "del"})
 _CACHED_DEFINITIONS = 4096
 """Some thousand definitions of a kilobyte each: a few megabytes."""

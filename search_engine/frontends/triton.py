@@ -63,7 +63,8 @@ def _pieces(data: bytes, names: Names) -> list[Piece]:
         part = data[start:end]
         parts.append((part, start, line))
         line += part.count(b"\n")
-    first = [read_piece(part, names, frozenset()) for part, _, _ in parts]
+    none = frozenset[str]()
+    first = [read_piece(part, names, none) for part, _, _ in parts]
     wrapped = {old for piece in first for _, old in piece.jit_calls}
     placed: list[Piece] = []
     for (part, start, row), piece in zip(parts, first, strict=True):
@@ -100,7 +101,7 @@ def _add_imported(base: str, name: str, alias: str, sets: tuple[set[str], ...]) 
     elif name == "triton" or (name == "gluon" and base.startswith("triton")):
         triton.add(alias)
         language.add(f"{alias}.language")
-    elif (name == "language" and base == "triton") or name == "tl" or base.startswith("triton.language"):
+    elif name == "tl" or base.startswith("triton.language") or (name == "language" and base == "triton"):
         language.add(alias)
 
 
