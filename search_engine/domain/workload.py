@@ -68,7 +68,10 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class TensorArgument:
-    """A tensor argument. Strides are in elements; None means contiguous."""
+    """A tensor argument. Strides are in elements; None means contiguous.
+
+    ``offset`` counts the elements that lie before the tensor in its storage.
+    """
 
     name: str
     dtype: str
@@ -76,6 +79,7 @@ class TensorArgument:
     values: Values
     strides: tuple[int, ...] | None = None
     role: Role = Role.INPUT
+    offset: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
