@@ -215,7 +215,9 @@ def with_changes(patch: Patch, node: ast.AST, changes: Mapping[ast.AST, str]) ->
     return data.decode()
 
 
-def add_parameter(patch: Patch, kernel: ast.FunctionDef, name: str, kind: str, default: str) -> bool:
+def add_parameter(
+    patch: Patch, kernel: ast.FunctionDef, name: str, kind: str, default: str
+) -> bool:
     """Append a parameter; ``default`` is written only if an earlier parameter has one."""
     if kernel.args.vararg or kernel.args.kwarg or kernel.args.kwonlyargs or not kernel.args.args:
         return False
