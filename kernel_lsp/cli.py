@@ -10,8 +10,8 @@ import logging
 import sys
 import traceback
 
-from kernel_lsp.commands import diagnose, doctor, optimize, record, serve, where
-from kernel_lsp.commands._exit import BAD_INPUT, FAULT
+from kernel_lsp.subcommands import diagnose, doctor, optimize, record, serve, where
+from kernel_lsp.subcommands._exit import BAD_INPUT, FAULT
 from search_engine.service import ArchiveError, RequestError
 
 _COMMANDS = (optimize, diagnose, record, doctor, serve, where)

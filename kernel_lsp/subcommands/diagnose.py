@@ -7,8 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-from kernel_lsp.commands._exit import FOUND, RAN
-from kernel_lsp.commands._paths import project_root, read_source
+from kernel_lsp.subcommands._exit import FOUND, RAN
+from kernel_lsp.subcommands._paths import project_root, read_source
 from search_engine.domain.finding import Finding, Severity
 from search_engine.service import diagnose
 

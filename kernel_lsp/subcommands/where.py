@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from kernel_lsp.commands._exit import RAN
-from kernel_lsp.commands._paths import archive_path, state_folder
+from kernel_lsp.subcommands._exit import RAN
+from kernel_lsp.subcommands._paths import archive_path, state_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from kernel_lsp.commands._exit import FOUND, RAN
-from kernel_lsp.commands._paths import archive_path
+from kernel_lsp.subcommands._exit import FOUND, RAN
+from kernel_lsp.subcommands._paths import archive_path
 from search_engine.domain.job import ProbeReply, Refusal
 from search_engine.service import find_python, probe
 

@@ -12,9 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-from kernel_lsp.commands._exit import BAD_INPUT, FAULT, FOUND, RAN
-from kernel_lsp.commands._paths import archive_path, project_root, read_source
-from kernel_lsp.commands._progress import ProgressLine
+from kernel_lsp.subcommands._exit import BAD_INPUT, FAULT, FOUND, RAN
+from kernel_lsp.subcommands._paths import archive_path, project_root, read_source
+from kernel_lsp.subcommands._progress import ProgressLine
 from search_engine.domain.run import Effort, ExitReason, Outcome, RunReport
 from search_engine.service import RequestError, RunRequest, card, document, optimize
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kernel_lsp.commands._exit import RAN
+from kernel_lsp.subcommands._exit import RAN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from kernel_lsp.commands._exit import RAN
+from kernel_lsp.subcommands._exit import RAN
 from search_engine.service import RequestError, record
 
 
