@@ -215,33 +215,42 @@ def with_changes(patch: Patch, node: ast.AST, changes: Mapping[ast.AST, str]) ->
     return data.decode()
 
 
-def add_parameter(
-    patch: Patch, kernel: ast.FunctionDef, name: str, kind: str, default: str
+def add_parameters(
+    patch: Patch, kernel: ast.FunctionDef, wanted: Sequence[tuple[str, str, str]]
 ) -> bool:
-    """Append a parameter; ``default`` is written only if an earlier parameter has one."""
+    """Append parameters ``(name, annotation, default)``.
+
+    The default is written only if an earlier parameter has one. False if the signature is not
+    understood.
+    """
     if kernel.args.vararg or kernel.args.kwarg or kernel.args.kwonlyargs or not kernel.args.args:
         return False
     last: ast.AST = kernel.args.args[-1]
-    suffix = ""
+    texts = [f"{name}: {kind}" if kind else name for name, kind, _ in wanted]
     if kernel.args.defaults:
-        last, suffix = kernel.args.defaults[-1], (f" = {default}" if kind else f"={default}")
-    text = f"{name}: {kind}{suffix}" if kind else f"{name}{suffix}"
-    _append(patch, kernel.args.args[-1], last, text)
+        last = kernel.args.defaults[-1]
+        equals = [" = " if kind else "=" for _, kind, _ in wanted]
+        texts = [
+            f"{text}{sign}{default}"
+            for text, sign, (_, _, default) in zip(texts, equals, wanted, strict=True)
+        ]
+    _append(patch, kernel.args.args[-1], last, texts)
     return True
 
 
-def add_argument(patch: Patch, call: ast.Call, text: str) -> None:
-    """Append an argument to a call."""
+def add_arguments(patch: Patch, call: ast.Call, texts: Sequence[str]) -> None:
+    """Append arguments to a call that has one already."""
     parts: Sequence[ast.AST] = [*call.args, *call.keywords]
     last = max(parts, key=lambda node: patch.span(node))
-    _append(patch, last, last, text)
+    _append(patch, last, last, texts)
 
 
-def _append(patch: Patch, anchor: ast.AST, last: ast.AST, text: str) -> None:
+def _append(patch: Patch, anchor: ast.AST, last: ast.AST, texts: Sequence[str]) -> None:
     start, end = patch.span(anchor)[0], patch.span(last)[1]
     before = patch.text_before(start)
+    # One argument on each line where that is how the list is written.
     separator = ", " if before.strip() else f",\n{before}"
-    patch.replace_range(end, end, separator + text)
+    patch.replace_range(end, end, "".join(separator + text for text in texts))
 
 
 def _collect(

@@ -90,13 +90,13 @@ from search_engine.domain.candidate import Assignment, Numerics, Rewrite
 from search_engine.domain.workload import Case, TensorArgument
 from search_engine.rules._base import Patch, Subject
 from search_engine.rules._host import HostValues
-from search_engine.rules._lanes import DeadLanes
+from search_engine.rules._lanes import REDUCTIONS, SCANS, DeadLanes
 from search_engine.rules._row_loops import RowLoop, row_loops, step_uses_are_plain
 from search_engine.rules._straight import Line, simplified, unrolled_once
 from search_engine.rules._syntax import (
     BoundLaunch,
-    add_argument,
-    add_parameter,
+    add_arguments,
+    add_parameters,
     assigned_name,
     body,
     bound_launches,
@@ -104,6 +104,7 @@ from search_engine.rules._syntax import (
     is_literal,
     is_repeatable,
     language_alias,
+    language_call,
     names_read,
     triton_alias,
 )
@@ -143,7 +144,7 @@ class OneBlockPerRow:
         if limit is None:
             return ()
         patch = Patch(subject.text)
-        if not add_parameter(patch, subject.kernel_node, size, f"{alias}.constexpr", "0"):
+        if not add_parameters(patch, subject.kernel_node, [(size, f"{alias}.constexpr", "0")]):
             return ()
         _write_kernel(patch, subject, plan, size)
         for launch in launches:
@@ -157,9 +158,10 @@ class OneBlockPerRow:
                 fits = f"{length} == {value} <= {limit}"
                 value = length
             patch.insert_before(launch.statement, [f"{size} = {value} if {fits} else 0"])
-            add_argument(patch, launch.call, f"{size}={size}")
+            add_arguments(patch, launch.call, [f"{size}={size}"])
         title = f"hold rows of up to {limit} elements in one block"
-        return (Rewrite(self.name, title, patch.edits, self.numerics, _configurations(limit)),)
+        numerics = self.numerics if _combines(plan, alias) else Numerics.EXACT
+        return (Rewrite(self.name, title, patch.edits, numerics, _configurations(limit)),)
 
 
 def _plan(subject: Subject, size: str, alias: str) -> _Plan | None:
@@ -200,6 +202,13 @@ def _check_lanes(
     if lanes.neutral and lanes.covered:
         return False
     return True if outside else None
+
+
+def _combines(plan: _Plan, alias: str) -> bool:
+    """True if the kernel adds up values; maxima do not depend on the order."""
+    nodes = (node for line in plan.lines for node in ast.walk(ast.parse(line)))
+    names = {language_call(node, alias) for node in nodes} - {None}
+    return bool(names & ((REDUCTIONS | SCANS) - {"max", "min", "argmax", "argmin", "xor_sum"}))
 
 
 def _is_one_dimensional(subject: Subject) -> bool:
@@ -297,6 +306,7 @@ def _power_of_two(value: int) -> int:
 
 
 def _configurations(limit: int) -> tuple[tuple[Assignment, ...], ...]:
-    # About 8 to 32 elements a thread: fewer leaves threads idle, more spills.
-    warps = [count for count in (1, 2, 4, 8, 16, 32) if 8 <= limit // (32 * count) <= 64]
-    return tuple((Assignment("num_warps", str(count)),) for count in warps or [4])
+    # Around 16 elements a thread first: fewer leave little in flight, more spill.
+    counts = [count for count in (1, 2, 4, 8, 16, 32) if 4 <= limit // (32 * count) <= 64]
+    counts.sort(key=lambda count: abs((limit // (32 * count)).bit_length() - 5))
+    return tuple((Assignment("num_warps", str(count)),) for count in counts or [1])
