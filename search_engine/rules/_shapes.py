@@ -18,8 +18,8 @@ NOTHING: Axes = frozenset()
 
 ELEMENTWISE = frozenset({
     "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos",
-    "tanh", "abs", "maximum", "minimum", "where", "sigmoid", "fma", "erf", "floor", "ceil", "cast", "clamp",
-    "div_rn", "fdiv", "cdiv", "umulhi", "static_assert",
+    "tanh", "abs", "maximum", "minimum", "where", "sigmoid", "fma", "erf", "floor", "ceil",
+    "cast", "clamp", "div_rn", "fdiv", "cdiv", "umulhi", "static_assert",
 })  # fmt: skip
 
 

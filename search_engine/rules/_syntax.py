@@ -215,6 +215,13 @@ def with_changes(patch: Patch, node: ast.AST, changes: Mapping[ast.AST, str]) ->
     return data.decode()
 
 
+def add_parameter(
+    patch: Patch, kernel: ast.FunctionDef, name: str, kind: str, default: str
+) -> bool:
+    """Append one parameter; see ``add_parameters``."""
+    return add_parameters(patch, kernel, [(name, kind, default)])
+
+
 def add_parameters(
     patch: Patch, kernel: ast.FunctionDef, wanted: Sequence[tuple[str, str, str]]
 ) -> bool:
@@ -236,6 +243,11 @@ def add_parameters(
         ]
     _append(patch, kernel.args.args[-1], last, texts)
     return True
+
+
+def add_argument(patch: Patch, call: ast.Call, text: str) -> None:
+    """Append one argument to a call that has one already."""
+    add_arguments(patch, call, [text])
 
 
 def add_arguments(patch: Patch, call: ast.Call, texts: Sequence[str]) -> None:
