@@ -87,5 +87,6 @@ async def _ask(tool: str, query: str) -> str | None:
     except asyncio.TimeoutError:  # noqa: UP041
         with contextlib.suppress(ProcessLookupError):
             process.kill()
+        await process.wait()
         return None
     return output.decode(errors="replace") if process.returncode == 0 else None

@@ -23,7 +23,9 @@ from search_engine.execution.pool import FreshWorkers, WorkerPool
 from search_engine.execution.staging import stage
 from search_engine.execution.worker_process import Recipe, StartError, WorkerProcess, start
 
-_WARM = ("torch", "triton", "triton.language")
+IMPORTS = ("torch", "triton", "triton.language")
+"""Modules that workers import before their first job, if the interpreter has them."""
+
 _FILE_BYTES = 4 * 1024**3
 _HIDDEN_DEVICES = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 
@@ -49,6 +51,7 @@ class LocalExecutor:
         cache_folder: Path | None = None,
         nice: int = 10,
         memory_bytes: int | None = None,
+        imports: tuple[str, ...] = IMPORTS,
     ) -> None:
         self._python = python
         self._cwd = cwd
@@ -57,6 +60,7 @@ class LocalExecutor:
         self._cache_folder = cache_folder
         self._nice = nice
         self._memory_bytes = memory_bytes
+        self._imports = imports
         self._compile = WorkerPool(lambda: self._start(Lane.COMPILE), compile_workers)
         self._interpret = WorkerPool(lambda: self._start(Lane.INTERPRET), interpret_workers)
         self._device = WorkerPool(lambda: self._start(Lane.DEVICE), 1)
@@ -132,7 +136,7 @@ class LocalExecutor:
             stage=stage(self._cache_folder),
             root=self._cwd,
             environment=self._environment(lane),
-            warm=_WARM,
+            warm=self._imports,
             nice=self._nice if background else 0,
             memory_bytes=self._memory_bytes if background else None,
             file_bytes=_FILE_BYTES,

@@ -10,6 +10,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from search_engine.domain.job import Refusal, RefusalKind, Source
@@ -37,7 +38,7 @@ def call(module: types.ModuleType, source: Source, workload: Workload, case: Cas
 
     Raises whatever the user's code raises, and LoadError if the workload does not fit the entry.
     """
-    arguments = build(case, on)
+    arguments = build(case, on, Path(source.root))
     for name in workload.gradients:
         if name in arguments:
             arguments[name].requires_grad_()
@@ -50,15 +51,17 @@ def call(module: types.ModuleType, source: Source, workload: Workload, case: Cas
         _run_backward(result)
 
 
-def build(case: Case, on: str) -> dict[str, Any]:
-    """Arguments of one case by name."""
+def build(case: Case, on: str, root: Path) -> dict[str, Any]:
+    """Arguments of one case by name; ``root`` is the workspace, where recorded values lie."""
     sizes = extents(case)
     tensors = [item for item in case.arguments if isinstance(item, TensorArgument)]
     if on == "cpu" and sum(_bytes(item) for item in tensors) > _MOST_CPU_BYTES:
         message = "the entry reads values of its arguments, and they are too large to build here"
         raise LoadError(Refusal(RefusalKind.UNSUPPORTED, message))
     return {
-        item.name: _scalar(item, sizes) if isinstance(item, ScalarArgument) else _tensor(item, on)
+        item.name: (
+            _scalar(item, sizes) if isinstance(item, ScalarArgument) else _tensor(item, on, root)
+        )
         for item in case.arguments
     }
 
@@ -116,24 +119,24 @@ def _scalar(item: ScalarArgument, sizes: dict[str, int]) -> Any:
         raise LoadError(Refusal(RefusalKind.WORKLOAD, message)) from error
 
 
-def _tensor(item: TensorArgument, on: str) -> Any:
+def _tensor(item: TensorArgument, on: str, root: Path) -> Any:
     import torch
 
     dtype = getattr(torch, _TORCH_NAMES[item.dtype])
     strides = item.strides
     if strides is None:
         strides = tuple(math.prod(item.shape[i + 1 :]) for i in range(len(item.shape)))
-    if on == "meta":
-        return torch.empty_strided(item.shape, strides, dtype=dtype, device="meta")
     reach = 1 + sum((n - 1) * s for n, s in zip(item.shape, strides, strict=True) if n > 0)
-    storage = torch.zeros(max(reach, 1), dtype=dtype)
-    tensor = storage.as_strided(item.shape, strides)
-    return _legal_values(torch, item, tensor)
+    storage = torch.zeros(item.offset + max(reach, 1), dtype=dtype, device=on)
+    tensor = storage.as_strided(item.shape, strides, item.offset)
+    return tensor if on == "meta" else _legal_values(torch, item, tensor, root)
 
 
-def _legal_values(torch: Any, item: TensorArgument, tensor: Any) -> Any:
+def _legal_values(torch: Any, item: TensorArgument, tensor: Any, root: Path) -> Any:
     """Values that a host loop over offsets or lengths can work with; zeros otherwise."""
     kind, parameters = item.values.distribution, item.values.parameters
+    if kind is Distribution.RECORDED and item.values.file is not None:
+        return tensor.copy_(torch.load(root / item.values.file, weights_only=True))
     if kind in (Distribution.INTEGERS, Distribution.SORTED) and parameters:
         return tensor.fill_(int(parameters[-1] + parameters[0]) // 2)
     if kind is Distribution.OFFSETS and parameters:
