@@ -35,16 +35,16 @@ class Document:
 
     uri: str
     path: str
-    language_id: str
+    root: str
     version: int
     lines: list[str]
     shifts: list[tuple[int, LineShift]] = field(default_factory=list[tuple[int, LineShift]])
     """Edits with the version that they led to, oldest first."""
 
     @classmethod
-    def opened(cls, uri: str, path: str, language_id: str, version: int, text: str) -> Document:
+    def opened(cls, uri: str, path: str, root: str, version: int, text: str) -> Document:
         """A document as ``didOpen`` brings it."""
-        return cls(uri, path, language_id, version, split_lines(clean(text)))
+        return cls(uri, path, root, version, split_lines(clean(text)))
 
     @property
     def text(self) -> str:
@@ -67,6 +67,13 @@ class Document:
             if version > since_version:
                 line = _shifted(line, shift)
         return max(0, min(line, len(self.lines) - 1))
+
+    def line_then(self, line: int, version: int) -> int:
+        """Where the present line ``line`` was in an earlier version."""
+        for later, shift in reversed(self.shifts):
+            if later > version:
+                line = _unshifted(line, shift)
+        return max(0, line)
 
     def _apply_one(self, version: int, change: Change, encoding: Encoding) -> None:
         text = clean(change.text)
@@ -103,4 +110,12 @@ def _shifted(line: int, shift: LineShift) -> int:
         return line + shift.count - (shift.end - shift.start)
     if line > shift.start:
         return min(line, shift.start + max(0, shift.count - 1))
+    return line
+
+
+def _unshifted(line: int, shift: LineShift) -> int:
+    if line >= shift.start + shift.count:
+        return line - shift.count + (shift.end - shift.start)
+    if line > shift.start:
+        return min(line, max(shift.start, shift.end - 1))
     return line

@@ -1,19 +1,40 @@
 """Everything that the server asks of the search engine, imported late.
 
-The engine's parser costs tens of milliseconds to import, which ``initialize`` need not wait for;
+The service costs a few hundred milliseconds to import, which ``initialize`` need not wait for;
 ``preload`` does it in the analysis thread.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 from search_engine.domain.candidate import TextEdit
+from search_engine.domain.event import ImprovementFound
 from search_engine.domain.kernel import Entry, Module, Unit
-from search_engine.domain.run import RunReport
 from search_engine.domain.workload import Workload, WorkloadProblem
 
 
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """A run from the archive with what it found."""
+
+    id: str
+    kernel: str
+    created: str
+    improvements: tuple[ImprovementFound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A whole text and a unit in it."""
+
+    text: str
+    unit: Unit
+
+
 def preload() -> None:
-    """Import the parser."""
+    """Import the service."""
     parse_module("", "warm.py")
 
 
@@ -21,18 +42,22 @@ def parse_module(text: str, path: str) -> Module:
     """Kernels, entries, launches and units of one file; tolerant of broken code."""
     from search_engine import service
 
-    return service.parse_module(text, path)
+    # An unsaved document has no suffix; the editor has said that it is Python.
+    name = path if path.endswith(".py") else f"{path}.py"
+    return service.read_module(Path(name), text)
 
 
-def parse_workloads(module: Module) -> tuple[tuple[Workload, ...], tuple[WorkloadProblem, ...]]:
-    """Declared workloads and the mistakes in declarations."""
+def workloads_of(
+    module: Module, root: str
+) -> tuple[tuple[Workload, ...], tuple[WorkloadProblem, ...]]:
+    """Declared and recorded workloads, and the mistakes in declarations."""
     from search_engine import service
 
-    return service.parse_workloads(module)
+    return service.all_workloads(module, Path(root))
 
 
 def declare(module: Module, entry: Entry) -> str:
-    """The whole text with a first declaration above ``entry``."""
+    """The text of ``module`` with a first declaration above ``entry``."""
     from search_engine import service
 
     return service.declare(module, entry)
@@ -45,11 +70,17 @@ def hunks(old: str, new: str) -> tuple[TextEdit, ...]:
     return service.hunks(old, new)
 
 
-def transplant(candidate: str, original: Unit, current: Module, unit: Unit) -> str:
-    """The current text with its unit replaced by the candidate's."""
+def transplant(base: Version, candidate: Version, current: Version) -> tuple[TextEdit, ...]:
+    """Edits of ``current`` that give its unit the candidate's form.
+
+    Raises ValueError if the unit has another hash than the base's, or if the candidate changes
+    anything outside the unit.
+    """
     from search_engine import service
 
-    return service.transplant(candidate, original, current, unit)
+    return service.transplant(
+        base.text, base.unit, candidate.text, candidate.unit, current.text, current.unit
+    )
 
 
 def unified_diff(old: str, new: str, path: str) -> str:
@@ -59,8 +90,12 @@ def unified_diff(old: str, new: str, path: str) -> str:
     return service.unified_diff(old, new, path)
 
 
-def archive_runs(archive: str, unit_hash: str) -> tuple[RunReport, ...]:
-    """Finished runs of a unit on any environment, newest first."""
+def kept_runs(archive: str, unit_hash: str) -> tuple[KeptRun, ...]:
+    """Runs of a unit in any environment, newest first; empty if the archive cannot be read."""
     from search_engine import service
 
-    return service.archive_runs(archive, unit_hash, None)
+    try:
+        stored = service.stored_runs(Path(archive), unit_hash)
+    except service.ArchiveError:
+        return ()
+    return tuple(KeptRun(run.id, run.kernel, run.created, run.improvements) for run in stored)

@@ -112,7 +112,7 @@ class HostProcess:
         while chunk := await self.process.stderr.read(2**14):
             for line in chunk.decode(errors="replace").splitlines():
                 self.stderr_tail.append(line)
-                log.info("host %d: %s", self.process.pid, line)
+                log.debug("host %d: %s", self.process.pid, line)
 
     def _write(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -149,5 +149,5 @@ def _decode(line: bytes) -> SearchEvent | None:
     try:
         return cast("SearchEvent", codec.decode(SearchEvent, json.loads(line)))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        log.warning("not an event: %s (%.120r)", error, line)
+        log.warning("%d bytes that are no event: %s", len(line), type(error).__name__)
         return None

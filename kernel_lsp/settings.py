@@ -115,6 +115,18 @@ def parse(data: Mapping[str, Any]) -> tuple[Settings, tuple[str, ...]]:
     return cast("Settings", settings), tuple(problems)
 
 
+def override(settings: Settings, data: Mapping[str, Any]) -> Settings:
+    """``settings`` with the effort and budget of one command; what does not fit is left out."""
+    wanted, _ = parse(data)
+    if "budget" not in data and "effort" in data:
+        return dataclasses.replace(settings, effort=wanted.effort, budget=BudgetSettings())
+    return dataclasses.replace(
+        settings,
+        effort=wanted.effort if "effort" in data else settings.effort,
+        budget=wanted.budget if "budget" in data else settings.budget,
+    )
+
+
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Later layers win; objects are merged key by key. Null means not set."""
     merged: dict[str, Any] = {}
@@ -274,4 +286,6 @@ def _default(item: dataclasses.Field[Any]) -> dict[str, Any]:
     if item.default is dataclasses.MISSING:
         return {}
     default = item.default
-    return {"default": list(cast("tuple[Any, ...]", default)) if isinstance(default, tuple) else default}
+    return {
+        "default": list(cast("tuple[Any, ...]", default)) if isinstance(default, tuple) else default
+    }

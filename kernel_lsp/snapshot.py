@@ -96,11 +96,11 @@ class Snapshot:
         return max(0, bisect.bisect_right(self.starts, offset) - 1)
 
 
-def analyse(uri: str, path: str, version: int, text: str) -> Snapshot:
+def analyse(uri: str, path: str, root: str, version: int, text: str) -> Snapshot:
     """Parse one version. Pure and slow: call it in a thread."""
     lines = tuple(split_lines(text))
     module = engine.parse_module(text, path)
-    workloads, problems = engine.parse_workloads(module)
+    workloads, problems = engine.workloads_of(module, root)
     units_found = tuple(_view(unit, module, workloads, problems) for unit in module.units)
     return Snapshot(
         uri, path, version, text, lines, _starts(lines), module, units_found, tuple(problems)

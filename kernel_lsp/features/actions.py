@@ -209,9 +209,7 @@ def _helper_actions(state: FileState, line: int) -> list[Action]:
     title = f"Why can't I optimize {kernel.name}?"
     argument = {"uri": state.snapshot.uri, "kernel": kernel.qualified_name}
     return [
-        Action(
-            f"Optimize {kernel.name}…", REWRITE, disabled=helper_blocker(kernel, users).reason
-        ),
+        Action(f"Optimize {kernel.name}…", REWRITE, disabled=helper_blocker(kernel, users).reason),
         Action(title, REWRITE, Command(title, "kernelLsp.explain", argument)),
     ]
 

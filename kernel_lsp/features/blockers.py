@@ -41,7 +41,9 @@ def blocker(state: FileState, unit: UnitState) -> Blocker | None:
         message = f"syntax error: {view.syntax.message}"
         return Blocker(Cause.SYNTAX, message, f"Mend line {view.syntax.span.line + 1}.")
     if not state.trusted:
-        remedy = 'Optimizing runs code of this workspace. Use "Trust this workspace" if you trust it.'
+        remedy = (
+            'Optimizing runs code of this workspace. Use "Trust this workspace" if you trust it.'
+        )
         return Blocker(Cause.UNTRUSTED, "not trusted", remedy)
     return _workload_blocker(unit) or _last_run_blocker(unit)
 

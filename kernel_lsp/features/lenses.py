@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kernel_lsp.features.actions import Command, offer_command, start_command
 from kernel_lsp.features.blockers import Cause, blocker
 from kernel_lsp.features.state import FileState, UnitState
-from search_engine.domain.run import Outcome
+from search_engine.domain.run import Outcome, RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,10 @@ def _commands(state: FileState, unit: UnitState) -> list[Command]:
 
 def _running(unit: UnitState) -> Command:
     assert unit.run is not None
-    suffix = "" if unit.run_is_current else "(for the version at start)"
-    title = f"{unit.run.line(suffix)} · Cancel"
+    gain = f" · {unit.run.best_verified.value:.2f}x verified" if unit.run.best_verified else ""
+    version = "" if unit.run_is_current else " (the version at start)"
+    verb = "queued" if unit.run.state is RunState.QUEUED else "optimizing"
+    title = f"{verb}{version}{gain} · Cancel"
     return Command(title, "kernelLsp.cancel", {"runId": unit.run.id})
 
 
@@ -57,7 +59,9 @@ def _start(state: FileState, unit: UnitState) -> Command:
         return Command("⚡ no workload · Declare one", "kernelLsp.declareWorkload", target)
     if blocked is not None and blocked.cause is Cause.UNTRUSTED:
         argument = {"uri": state.snapshot.uri}
-        return Command("⚡ not trusted · Trust this workspace", "kernelLsp.trustWorkspace", argument)
+        return Command(
+            "⚡ not trusted · Trust this workspace", "kernelLsp.trustWorkspace", argument
+        )
     if blocked is not None:
         return Command(f"⚡ {blocked.reason} · Why?", "kernelLsp.explain", target)
     verb = "Optimize…" if state.device else "Find CPU-checked rewrites"

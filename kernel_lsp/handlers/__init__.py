@@ -1,0 +1,1 @@
+"""One LSP message per file: decode, take a snapshot, call one feature, encode."""

@@ -1,0 +1,87 @@
+"""The edit behind "Apply", "Revert" and "Declare": computed for the text in the buffer, or refused.
+
+A verdict holds for one form of a unit. If the unit in the buffer has another hash the edit is
+refused; text is never merged into verified code.
+"""
+
+from __future__ import annotations
+
+from kernel_lsp import engine
+from kernel_lsp.client import FileEdit
+from kernel_lsp.engine import Version
+from kernel_lsp.offers import Offer
+from kernel_lsp.snapshot import Snapshot, UnitView
+from search_engine.domain.candidate import apply_edits
+
+
+class EditRefused(Exception):
+    """The edit cannot be made; the message says why and what to do."""
+
+
+def applying(offer: Offer, snapshot: Snapshot) -> FileEdit:
+    """The edit that turns the unit in the buffer into the candidate. Raises EditRefused."""
+    view = snapshot.unit(offer.name, offer.unit_hash)
+    if view is None:
+        raise EditRefused(f"{offer.name} is no longer in this file")
+    if view.hash == offer.candidate_hash:
+        raise EditRefused(f"this rewrite of {offer.name} is in the file already")
+    if view.hash != offer.unit_hash:
+        raise EditRefused(
+            f"{offer.name} changed since the run; use “Re-verify {offer.name}” or review the diff"
+        )
+    label = f"Apply {offer.factor} rewrite of {offer.name}"
+    return _replace(
+        offer.original, offer.candidate.text, offer.candidate_hash, view, snapshot, label
+    )
+
+
+def reverting(offer: Offer, snapshot: Snapshot) -> FileEdit:
+    """The edit that takes an applied candidate back. Raises EditRefused."""
+    view = snapshot.unit(offer.name, offer.candidate_hash)
+    if view is None or view.hash != offer.candidate_hash:
+        raise EditRefused(f"{offer.name} changed since the rewrite was applied; undo it by hand")
+    label = f"Revert {offer.name} to its form before {offer.run_id}"
+    return _replace(offer.candidate.text, offer.original, offer.unit_hash, view, snapshot, label)
+
+
+def declaring(name: str, snapshot: Snapshot) -> FileEdit:
+    """The edit that writes a first workload declaration. Raises EditRefused."""
+    view = snapshot.unit(name)
+    if view is None or view.unit.entry is None:
+        raise EditRefused(f"no function in this file launches {name}")
+    if view.workload is not None:
+        raise EditRefused(f"{name} has a workload already")
+    text = engine.declare(snapshot.module, view.unit.entry)
+    edits = engine.hunks(snapshot.text, _with_line_ends(text, snapshot.text))
+    return FileEdit(snapshot, edits, f"Declare a workload for {name}", None, name)
+
+
+def _replace(
+    before: str, after: str, wanted: str, view: UnitView, snapshot: Snapshot, label: str
+) -> FileEdit:
+    """Turn the unit of the buffer into that of ``after``, which was made from ``before``."""
+    base = _version(before, view.hash, snapshot.path)
+    made = _version(after, wanted, snapshot.path)
+    try:
+        edits = engine.transplant(base, made, Version(snapshot.text, view.unit))
+    except ValueError as error:
+        raise EditRefused(f"the rewrite cannot be placed: {error}") from error
+    text = apply_edits(snapshot.text, edits)
+    _version(text, wanted, snapshot.path)
+    return FileEdit(snapshot, edits, label, wanted, view.name)
+
+
+def _version(text: str, unit_hash: str, path: str) -> Version:
+    """The text with its unit of that hash; the hash is checked on what is really written."""
+    for unit in engine.parse_module(text, path).units:
+        if unit.hash == unit_hash:
+            return Version(text, unit)
+    raise EditRefused("the rewrite is not the one that was verified; nothing was changed")
+
+
+def _with_line_ends(text: str, model: str) -> str:
+    """``text`` with the line ends of a file that has ``\\r\\n`` throughout."""
+    ends = model.count("\n")
+    if ends and model.count("\r\n") == ends:
+        return text.replace("\r\n", "\n").replace("\n", "\r\n")
+    return text
