@@ -101,7 +101,11 @@ def _add_imported(base: str, name: str, alias: str, sets: tuple[set[str], ...]) 
     elif name == "triton" or (name == "gluon" and base.startswith("triton")):
         triton.add(alias)
         language.add(f"{alias}.language")
-    elif name == "tl" or base.startswith("triton.language") or (name == "language" and base == "triton"):
+    elif (
+        name == "tl"
+        or base.startswith("triton.language")
+        or (name == "language" and base == "triton")
+    ):
         language.add(alias)
 
 

@@ -35,6 +35,7 @@ _QUOTED = re.compile(
     rb"|'(?:[^'\\\n]|\\.)*'",
     re.S,
 )
+_HASH = 0x23
 _CACHED_PIECES = 1024
 """A few versions of a file with some hundred definitions."""
 _COMPOUND = re.compile(
@@ -101,12 +102,20 @@ class Piece:
     problems: tuple[SyntaxProblem, ...]
 
 
+def multiline_strings(data: bytes) -> tuple[tuple[int, int], ...]:
+    """Byte ranges of strings that span several lines."""
+    if b'"""' not in data and b"'''" not in data:
+        return ()
+    return tuple(
+        match.span()
+        for match in _QUOTED.finditer(data)
+        if data[match.start()] != _HASH and b"\n" in match.group()
+    )
+
+
 def split(data: bytes) -> tuple[tuple[int, int], ...]:
     """``(start, end)`` of the pieces of a file, in order and without gaps."""
-    strings = [
-        match.span() for match in _QUOTED.finditer(data) if data[match.start()] != 0x23
-        and b"\n" in match.group()
-    ]  # fmt: skip
+    strings = multiline_strings(data)
     starts, index, decorated = [0], 0, False
     for match in _BOUNDARY.finditer(data):
         at = match.start()
