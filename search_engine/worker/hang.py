@@ -12,7 +12,14 @@ from search_engine.domain.job import HangJob, Refusal, RefusalKind, Reply
 
 
 def hang(job: HangJob) -> Reply:
-    """Do ``job.behaviour`` for ``job.seconds``, and say so if this process survives it."""
+    """Do ``job.behaviour`` for ``job.seconds``, and say so if this process survives it.
+
+    ``show process`` and ``show environment`` answer with what they name.
+    """
+    if job.behaviour == "show process":
+        return Refusal(RefusalKind.UNSUPPORTED, str(os.getpid()))
+    if job.behaviour == "show environment":
+        return Refusal(RefusalKind.UNSUPPORTED, repr(sorted(os.environ.items())))
     _BEHAVIOURS[job.behaviour](job.seconds)
     return Refusal(RefusalKind.UNSUPPORTED, f"survived {job.behaviour}")
 
@@ -55,7 +62,7 @@ def _leave_daemon(seconds: float) -> None:
 def _exhaust_memory(_seconds: float) -> None:
     kept: list[bytearray] = []
     while True:
-        kept.append(bytearray(256 * 1024 * 1024))
+        kept.append(bytearray(64 * 1024 * 1024))
 
 
 def _leave(_seconds: float) -> None:
