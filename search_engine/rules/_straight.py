@@ -52,7 +52,7 @@ def unrolled_once(
 
 def simplified(lines: Sequence[Line], alias: str) -> tuple[str, ...]:
     """The same statements without loads that repeat an earlier one, and without dead ones."""
-    merger = _Merger(alias)
+    merger = Merger(alias)
     merged = [text for line in lines if (text := merger.add(line.text, lines)) is not None]
     return _without_dead(merged)
 
@@ -108,7 +108,7 @@ def _dedented(text: str, columns: int) -> str:
     return "\n".join([first, *(re.sub(rf"^ {{0,{columns}}}", "", line) for line in rest)])
 
 
-class _Merger:
+class Merger:
     """Numbers values: a statement that computes what a variable already holds is dropped."""
 
     def __init__(self, alias: str) -> None:
