@@ -141,14 +141,15 @@ def _best(
         return None, None, Outcome.FAILED
     if not measured:
         nodes = engine.unmeasured()
-        if not nodes or nodes[0].check is None:
+        check = nodes[0].check if nodes else None
+        if check is None:
             return None, None, Outcome.NOT_IMPROVED
-        node = nodes[0]
-        evidence = runner.evidence(node.candidate, None, node.check)
-        return node.candidate, evidence, Outcome.UNMEASURED
-    if engine.audited is not None and engine.audited[1].check is not None:
+        candidate = nodes[0].candidate
+        return candidate, runner.evidence(candidate, None, check), Outcome.UNMEASURED
+    if engine.audited is not None:
         candidate, proof = engine.audited
-        return candidate, runner.evidence(candidate, proof, proof.check), Outcome.IMPROVED
+        if proof.check is not None:
+            return candidate, runner.evidence(candidate, proof, proof.check), Outcome.IMPROVED
     undecided = any(isinstance(node.verdict, Inconclusive) for node in engine.tree)
     return None, None, Outcome.INCONCLUSIVE if undecided else Outcome.NOT_IMPROVED
 

@@ -58,7 +58,7 @@ class Prepared:
 
 def request_from_json(data: dict[str, Any]) -> RunRequest:
     """Read the request of the search host. Raises RequestError for what does not fit."""
-    limits = cast("dict[str, float]", data.get("budget") or {})
+    limits = cast("dict[str, float | None]", data.get("budget") or {})
     try:
         return RunRequest(
             path=Path(data["path"]),

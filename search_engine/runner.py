@@ -42,10 +42,14 @@ from search_engine.domain.run import (
     Spend,
 )
 from search_engine.domain.target import Device, Environment, Target
+from search_engine.frontends.triton import parse_module
+from search_engine.frontends.unit import find_unit
 from search_engine.ladder import Ladder, Ledger, device_seconds
+from search_engine.proposers.configurations import Configurations
 from search_engine.proposers.context import Context
-from search_engine.proposers.registry import configurations, rules
+from search_engine.proposers.rules import Rules
 from search_engine.request import Prepared
+from search_engine.rules.registry import RULES
 from search_engine.rungs._base import Failed, Proof, RungOutcome, Task, failed_result
 from search_engine.rungs.profile import roofline_fraction
 from search_engine.search.engine import Done, Engine, EngineFault, Evaluate, Expand
@@ -53,6 +57,8 @@ from search_engine.search.presets import SHAPES
 
 _BASELINE_DEADLINE_SECONDS = 120.0
 _INTERPRETER_DEADLINE_SECONDS = 120.0
+_CONFIGURATIONS_PER_REWRITE = 4
+"""A structure is judged by the best of a few configurations, not by its first."""
 _AT_ROOFLINE = 0.9
 """The best hand-made kernels measured ended at 88 to 103 % of the roofline."""
 
@@ -106,7 +112,7 @@ class Runner:
         self._offered: set[tuple[str, bool]] = set()
         self._reply: BaselineReply | None = None
         shape = SHAPES[prepared.request.effort]
-        self.engine = Engine(self._baseline(), shape, device is not None)
+        self.engine = Engine(self._baseline(), shape, target, device is not None)
 
     async def run(self) -> RunResult:
         """Drive the search to its end. A cancelled await leaves the archive as it stands."""
@@ -214,15 +220,32 @@ class Runner:
                     self._announce(rung, candidates, outcomes)
 
     def _propose(self, ask: Expand, share: float) -> tuple[Candidate, ...]:
+        """Rewrites of a node, each with a few configurations, then configurations of the node."""
         if self._ledger.exhausted(self._elapsed(), share) is not None:
             return ()
-        context = Context.of(ask.node, self._prepared, self._target)
+        context = self._context(ask.node)
         if context is None:
             return ()
-        rewrites = rules(ask.rewrites).propose(context, self._rng)
-        if not ask.configurations:
-            return rewrites
-        return (*rewrites, *configurations(ask.configurations).propose(context, self._rng))
+        found: list[Candidate] = []
+        for rewrite in Rules(RULES).propose(context, self._rng)[: ask.rewrites]:
+            found.append(rewrite)
+            if ask.configurations:
+                found.extend(self._configure(rewrite, _CONFIGURATIONS_PER_REWRITE))
+        if ask.configurations:
+            found.extend(self._configure(ask.node, ask.configurations))
+        return tuple(found)
+
+    def _configure(self, node: Candidate, limit: int) -> tuple[Candidate, ...]:
+        context = self._context(node)
+        return () if context is None else Configurations(limit).propose(context, self._rng)
+
+    def _context(self, node: Candidate) -> Context | None:
+        """What proposers may look at; None if the unit is not found in the node's text."""
+        module = parse_module(node.text, str(self._prepared.request.path))
+        unit = find_unit(module, self._prepared.unit.kernel.qualified_name)
+        if unit is None:
+            return None
+        return Context(node, module, unit, self._prepared.workload, self._target)
 
     def _announce(
         self, rung: Rung, candidates: tuple[Candidate, ...], outcomes: tuple[RungOutcome, ...]

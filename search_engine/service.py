@@ -31,11 +31,11 @@ from search_engine.domain.run import (
 )
 from search_engine.domain.target import Device, Environment, Target
 from search_engine.edits import hunks, transplant, unified_diff
-from search_engine.execution.device_lock import device_lock
-from search_engine.execution.gpu_load import busy_sentence, gpu_load
+from search_engine.execution.device_lock import hold
+from search_engine.execution.gpu_load import GpuLoad, gpu_load
 from search_engine.execution.interpreter_choice import find_python
 from search_engine.execution.local import LocalExecutor
-from search_engine.execution.recording import record
+from search_engine.execution.recording import RecordSummary, record
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.unit import find_unit
 from search_engine.frontends.workload import declare, parse_workloads
@@ -54,6 +54,7 @@ from search_engine.targets.registry import target_named
 
 __all__ = [
     "ArchiveError",
+    "RecordSummary",
     "RequestError",
     "RunRequest",
     "all_workloads",
@@ -163,7 +164,7 @@ async def _optimize(prepared: Prepared, executor: LocalExecutor, emit: Listener)
     async with contextlib.AsyncExitStack() as stack:
         stack.callback(warm.cancel)
         if device is not None:
-            await stack.enter_async_context(device_lock(device.uuid, _waiting(emit)))
+            await stack.enter_async_context(hold(device.uuid, _waiting(emit)))
             await _wait_while_busy(device, emit)
         archive = _open_archive(prepared.request, emit)
         if archive is not None:
@@ -282,13 +283,22 @@ def _waiting(emit: Listener) -> Callable[[str], None]:
 async def _wait_while_busy(device: Device, emit: Listener) -> None:
     """Wait up to a minute for other processes to leave the GPU; then measure under load."""
     waited = 0.0
-    while (sentence := busy_sentence(await gpu_load(device.uuid))) is not None:
-        if waited >= _BUSY_WAIT_SECONDS:
-            emit(StateChanged(RunState.QUEUED, f"measuring under load: {sentence}", waited))
+    while True:
+        load = await gpu_load(device.uuid)
+        if load is None or not load.busy(frozenset({os.getpid()})):
             return
-        emit(StateChanged(RunState.QUEUED, f"GPU busy ({sentence}); waiting", waited))
+        if waited >= _BUSY_WAIT_SECONDS:
+            detail = f"measuring under load: {_load(load)}"
+            emit(StateChanged(RunState.QUEUED, detail, waited))
+            return
+        emit(StateChanged(RunState.QUEUED, f"GPU busy ({_load(load)}); waiting", waited))
         await asyncio.sleep(_BUSY_POLL_SECONDS)
         waited += _BUSY_POLL_SECONDS
+
+
+def _load(load: GpuLoad) -> str:
+    processes = ", ".join(f"pid {process}" for process in load.processes)
+    return f"{processes}, {load.utilization_percent} %"
 
 
 def _failed(message: str, prepared: Prepared, refusal: Refusal | None = None) -> RunReport:

@@ -11,21 +11,38 @@ import asyncio
 import sys
 from pathlib import Path
 
-from kernel_lsp.subcommands._exit import RAN
-from search_engine.service import RequestError, record
+from kernel_lsp.subcommands._exit import FOUND, RAN
+from search_engine.service import RecordSummary, RequestError, find_python, record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--output", type=Path, default=Path(".kernel-lsp") / "workloads")
+    parser.add_argument("--python", help="interpreter that has torch and triton")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD …")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command."""
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    """Run the command. Exits with the program's own code if that is not zero."""
+    command = tuple(options.command[1:] if options.command[:1] == ["--"] else options.command)
     if not command:
         raise RequestError("nothing to run; write `kernel-lsp record -- python YOUR_SCRIPT.py`")
-    summary = asyncio.run(record(command, Path.cwd(), options.output))
-    sys.stderr.write(summary.text + "\n")
-    return summary.returncode or RAN
+    python = str(find_python(Path.cwd(), options.python))
+    try:
+        work = record(command, python, Path.cwd(), options.output, output=None)
+        summary = asyncio.run(work)
+    except OSError as error:
+        raise RequestError(f"{command[0]}: {error.strerror or error}") from error
+    sys.stderr.write(_text(summary))
+    return summary.exit_code or (RAN if summary.entries else FOUND)
+
+
+def _text(summary: RecordSummary) -> str:
+    lines = [
+        f"{item.module}.{item.entry}: {item.cases} cases of {item.calls} calls, in {item.file}"
+        for item in summary.entries
+    ]
+    lines.extend(f"not recorded: {problem}" for problem in summary.problems)
+    if not summary.entries:
+        lines.append("no Triton kernel was launched by a function that can be recorded")
+    return "\n".join(lines) + "\n"

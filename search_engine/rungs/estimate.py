@@ -10,17 +10,41 @@ Cannot tell: how fast a candidate is. A prediction is never shown as a measureme
 from __future__ import annotations
 
 from search_engine.domain.candidate import Candidate
+from search_engine.domain.facts import CompileFacts
 from search_engine.domain.run import Rung
-from search_engine.rungs._base import Passed, RungOutcome, Submit, Task
+from search_engine.domain.verdict import CompileFailed
+from search_engine.predict.cost import predicted_cost
+from search_engine.rungs._base import Failed, Passed, Pruned, RungOutcome, Submit, Task
 
 
 class Estimate:
-    """Pruning by prediction; the predictions are made by the ladder from compile facts."""
+    """Duplicates and certain losers."""
 
     rung = Rung.ESTIMATE
 
     async def run(
         self, task: Task, candidates: tuple[Candidate, ...], rounds: int, submit: Submit
     ) -> tuple[RungOutcome, ...]:
-        """Let everything pass."""
-        return tuple(Passed(None) for _ in candidates)
+        """Judge each candidate against all that were compiled before it."""
+        batch = {candidate.id for candidate in candidates}
+        seen = {_binary(facts) for key, facts in task.facts.items() if key not in batch}
+        outcomes: list[RungOutcome] = []
+        for candidate in candidates:
+            facts = task.facts[candidate.id]
+            outcomes.append(_judge(task, facts, seen))
+            seen.add(_binary(facts))
+        return tuple(outcomes)
+
+
+def _judge(task: Task, facts: CompileFacts, seen: set[tuple[object, ...]]) -> RungOutcome:
+    if _binary(facts) in seen:
+        return Pruned("the same machine code and grid as a version seen before")
+    cost = predicted_cost(facts, task.target, task.facts.get(task.baseline.id))
+    if cost.impossible:
+        return Failed(CompileFailed(cost.impossible))
+    return Pruned(cost.certainly_worse) if cost.drop else Passed(None)
+
+
+def _binary(facts: CompileFacts) -> tuple[object, ...]:
+    """What decides how a version runs, apart from what the entry does besides launching."""
+    return tuple((item.binary_hash, item.grid, item.warps) for item in facts.launches)

@@ -22,8 +22,9 @@ from search_engine.domain.job import CheckReply
 from search_engine.domain.ordering import is_better
 from search_engine.domain.run import ExitReason, Rung
 from search_engine.domain.statistics import median
+from search_engine.domain.target import Target
 from search_engine.domain.verdict import Improved, Unmeasured
-from search_engine.predict.cost import order_unmeasured
+from search_engine.predict.cost import Untimed, order_unmeasured
 from search_engine.rungs._base import Failed, Fault, Passed, Proof, Pruned, RungOutcome, Screened
 from search_engine.search.halving import STAGES, keep
 from search_engine.search.presets import Shape
@@ -74,7 +75,7 @@ class EngineFault(Exception):
 class Engine:
     """One search."""
 
-    def __init__(self, baseline: Candidate, shape: Shape, measured: bool) -> None:
+    def __init__(self, baseline: Candidate, shape: Shape, target: Target, measured: bool) -> None:
         self.tree = Tree(baseline)
         self.proved: list[tuple[Candidate, Proof]] = []
         """Candidates with full correctness and timing, in the order of proof."""
@@ -82,6 +83,7 @@ class Engine:
         self.at_roofline = False
         """Set by the driver when the incumbent reached the roofline."""
         self._shape = shape
+        self._target = target
         self._measured = measured
         self._search_over: ExitReason | None = None
         self._developed: set[CandidateId] = set()
@@ -112,9 +114,10 @@ class Engine:
 
     def unmeasured(self) -> tuple[Node, ...]:
         """Correct but untimed candidates, the most promising first."""
-        nodes = [n for n in self.tree if isinstance(n.verdict, Unmeasured) and n.facts is not None]
-        root = self.tree[self.tree.root]
-        return order_unmeasured(tuple(nodes), root)
+        found = (n for n in self.tree if isinstance(n.verdict, Unmeasured))
+        untimed = (Untimed(node.candidate, node.traffic, node.facts) for node in found)
+        ordered = order_unmeasured(untimed, self._target)
+        return tuple(self.tree[item.candidate.id] for item in ordered)
 
     def _advance(self, answer: Answer | None) -> None:
         try:

@@ -13,6 +13,9 @@ from search_engine.domain.verdict import Incorrect, NotImproved, Speedup, Timing
 from search_engine.rungs._base import Failed, Passed, Proof, RungOutcome, Screened
 from search_engine.search.engine import Done, Engine, Evaluate, Expand
 from search_engine.search.presets import Shape
+from search_engine.targets.registry import target_named
+
+TARGET = target_named("sm_90")
 
 CHECK = CheckReply((), None, (), False, True, (), 0.01)
 MISMATCH = Mismatch("x", "normal", 1, "out", (0,), 1.0, 2.0, 0.1, "too far")
@@ -70,7 +73,7 @@ class Space:
 def drive(space: Space, shape: Shape, seed: int = 0) -> tuple[Engine, ExitReason]:
     """Run an engine on a space to its end."""
     rng = random.Random(seed)
-    engine = Engine(baseline(), shape, measured=True)
+    engine = Engine(baseline(), shape, TARGET, measured=True)
     for _ in range(10_000):
         ask = engine.ask()
         match ask:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from search_engine.domain.run import ExitReason, Rung
+from search_engine.domain.run import Effort, ExitReason, Rung
 from search_engine.domain.verdict import Improved
 from search_engine.search.engine import Engine, Evaluate, Expand
 from search_engine.search.presets import SHAPES, Shape
-from search_engine.domain.run import Effort
 
-from .space import Space, baseline, drive
+from .space import TARGET, Space, baseline, drive
 
 SHAPE = Shape(generations=4, beam=2, rewrites=8, configurations=8, search_share=0.6)
 BLOCKS = (128, 256, 512, 1024, 2048, 4096)
@@ -93,7 +92,7 @@ def test_same_answers_give_the_same_search() -> None:
 
 
 def test_stopping_the_search_still_verifies_what_is_there() -> None:
-    engine = Engine(baseline(), SHAPE, measured=True)
+    engine = Engine(baseline(), SHAPE, TARGET, measured=True)
     space = two_step_space()
     stopped = False
     import random
