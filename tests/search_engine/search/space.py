@@ -64,10 +64,15 @@ class Space:
 
     def propose(self, ask: Expand) -> tuple[Candidate, ...]:
         steps = ask.node.steps
-        found = [child(ask.node, step, None) for step in self.rewrites.get(steps, ())]
+        found: list[Candidate] = []
+        for step in self.rewrites.get(steps, ())[: ask.rewrites]:
+            rewrite = child(ask.node, step, None)
+            found.append(rewrite)
+            # As the runner does: every rewrite comes with a few configurations.
+            found.extend(child(rewrite, None, b) for b in list(self.times[rewrite.steps])[1::2])
         blocks = list(self.times.get(steps, {}))
-        settings = [child(ask.node, None, block) for block in blocks[: ask.configurations]]
-        return (*found[: ask.rewrites], *settings)
+        found.extend(child(ask.node, None, block) for block in blocks[: ask.configurations])
+        return tuple(found)
 
 
 def drive(space: Space, shape: Shape, seed: int = 0) -> tuple[Engine, ExitReason]:
