@@ -1,7 +1,7 @@
 """Blocks that fit on one processor, from registers, shared memory and warps.
 
-NVIDIA: the rules of ``cuda_occupancy.h`` (register files of four partitions, 256 registers a warp at
-a time, shared memory in steps of 128 bytes plus the reserved part). AMD: those of LLVM's AMDGPU
+NVIDIA: the rules of ``cuda_occupancy.h`` (register files of four partitions, 256 registers a warp
+at a time, shared memory in steps of 128 bytes plus the reserved part). AMD: those of LLVM's AMDGPU
 back end (four SIMDs, 8 registers a lane at a time, workgroups of one wavefront need no barrier and
 are limited by wavefronts alone). Tensor memory (sm_100), scalar registers and barriers are not
 counted.
@@ -80,7 +80,9 @@ def _shared_limit(target: Target, shared_bytes: int) -> int:
         return 0
     step = _steps(target).shared_bytes
     each = _rounded(shared_bytes + target.shared_reserved_bytes, step)
-    return target.shared_bytes_per_processor // each if each else target.warps_per_processor
+    if each == 0:
+        return target.warps_per_processor + 1  # more than the warps allow: never what binds
+    return target.shared_bytes_per_processor // each
 
 
 def _steps(target: Target) -> _Granularity:

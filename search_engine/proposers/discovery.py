@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from search_engine.proposers.autotune import ConfigList, config_list
 from search_engine.proposers.blocks import Blocks, read_blocks
 from search_engine.proposers.grid_literals import repeated_in_grid
-from search_engine.proposers.insertion import local_place, option_place, override_place
+from search_engine.proposers.insertion import (
+    last_setting,
+    local_place,
+    option_place,
+    override_place,
+)
 from search_engine.proposers.sites import (
     LaunchSite,
     Sites,
@@ -182,7 +187,11 @@ class _KernelReader:
         if entry is None or any(integer(value) is None for value in values):
             return None
         calls = [launch.call for launch in self.sites.launches]
-        place = override_place(self.patch, entry, name, calls)
+        last = last_setting(self.patch, entry, name, calls)
+        if isinstance(last, ast.Assign) and integer(last.value) is not None:
+            place = self._place(last.value)
+            return _Source(TunableKind.ENTRY_CONSTANT, last.value, (place,), name)
+        place = last and override_place(self.patch, last, name)
         node = ast.Name(name, ast.Load())
         return place and _Source(TunableKind.ENTRY_CONSTANT, node, (place,), name)
 
@@ -195,9 +204,8 @@ class _KernelReader:
         others = [
             node
             for node in ast.walk(self.sites.tree)
-            if isinstance(node, ast.FunctionDef) and node is not entry
-            and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
-        ]  # fmt: skip
+            if isinstance(node, ast.FunctionDef) and node is not entry and _reads(node, name)
+        ]
         called = {last_name(n.func) for n in ast.walk(entry) if isinstance(n, ast.Call)}
         called |= set(self.sites.kernels)
         if any(node.name in called or _holds(node, entry) for node in others):
@@ -256,6 +264,13 @@ def _is_choice(node: ast.expr) -> bool:
         and last_name(node.func) == "min"
         and any(integer(argument) is not None for argument in node.args)
     )
+
+
+def _reads(function: ast.FunctionDef, name: str) -> bool:
+    """True if a function reads a name that is neither its parameter nor its local."""
+    if bindings(function, name) or any(item.arg == name for item in parameters(function)):
+        return False
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(function))
 
 
 def _holds(outer: ast.AST, inner: ast.AST) -> bool:

@@ -38,17 +38,21 @@ def local_place(patch: Patch, entry: ast.FunctionDef, name: str) -> Place | None
     return Place(start, start, f"{name} = {{}}\n" + " " * first.col_offset)
 
 
-def override_place(
+def last_setting(
     patch: Patch, entry: ast.FunctionDef, name: str, calls: list[ast.Call]
-) -> Place | None:
-    """A new statement behind the last one that sets a local; None if a launch comes before it."""
+) -> ast.stmt | None:
+    """The last statement of the entry's body that sets a local; None if a launch comes before."""
     setting = [statement for statement in entry.body if _sets(statement, name)]
     if not setting:
         return None
     _, end = patch.span(setting[-1])
-    if any(patch.span(call)[0] < end for call in calls):
-        return None
-    indent = " " * setting[-1].col_offset
+    return None if any(patch.span(call)[0] < end for call in calls) else setting[-1]
+
+
+def override_place(patch: Patch, setting: ast.stmt, name: str) -> Place:
+    """A new statement behind one that sets a local."""
+    _, end = patch.span(setting)
+    indent = " " * setting.col_offset
     return Place(end, end, f"\n{indent}{name} = {{}}")
 
 

@@ -95,7 +95,7 @@ def _objection_to_text(old: str, new: str) -> str | None:
 
 
 def _wide_casts(tree: ast.Module) -> set[str]:
-    """Distinct casts to 64 bits: merging two equal ones loses nothing, dropping one may overflow."""
+    """Distinct casts to 64 bits: merging equal ones loses nothing, dropping one may overflow."""
     casts: set[str] = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or last_name(node.func) not in ("to", "cast"):
