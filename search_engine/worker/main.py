@@ -15,6 +15,8 @@ from typing import Any
 
 from search_engine.domain.job import (
     BaselineJob,
+    BatchJob,
+    BatchReply,
     CheckJob,
     CompareJob,
     CompileJob,
@@ -22,6 +24,7 @@ from search_engine.domain.job import (
     InterpretJob,
     Job,
     ProbeJob,
+    Refusal,
     Reply,
     TimeJob,
 )
@@ -65,10 +68,25 @@ def serve(options: dict[str, Any], stage: str) -> None:
 
 def perform(job: Job) -> Reply:
     """Do one job in this process. Raises whatever the user's code raises."""
+    if isinstance(job, BatchJob):
+        return _batch(job)
     module_name, function = _HANDLERS[type(job)]
     module = importlib.import_module(f"search_engine.worker.{module_name}")
     handler: Callable[[Any], Reply] = getattr(module, function)
     return handler(job)
+
+
+def _batch(batch: BatchJob) -> BatchReply:
+    """Do the jobs in order; the first refusal is the last reply."""
+    replies: list[Any] = []
+    for job in batch.jobs:
+        try:
+            replies.append(perform(job))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (the worker loop)
+            replies.append(refusal_for(error))
+        if isinstance(replies[-1], Refusal):
+            break
+    return BatchReply(tuple(replies))
 
 
 def _answer(request: Request) -> bytes:
