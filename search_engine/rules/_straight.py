@@ -52,6 +52,9 @@ def unrolled_once(
 
 def simplified(lines: Sequence[Line], alias: str) -> tuple[str, ...]:
     """The same statements without loads that repeat an earlier one, and without dead ones."""
+    # What a loop leaves for a next iteration is dead, and would hide that loads are equal.
+    alive = set(_without_dead([line.text for line in lines]))
+    lines = [line for line in lines if line.text in alive]
     merger = Merger(alias)
     merged = [text for line in lines if (text := merger.add(line.text, lines)) is not None]
     return _without_dead(merged)

@@ -14,6 +14,11 @@ When it does not
     passes hit in L2 anyway. Rows over 65536 elements are left alone.
 
 Before
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         row = tl.program_id(0)
@@ -37,6 +42,11 @@ Before
         return out
 
 After
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, ONE_BLOCK: tl.constexpr):
         row = tl.program_id(0)

@@ -12,6 +12,11 @@ When it does not
     Rows that stay in L1 or fit into one block, where the second pass costs no memory traffic.
 
 Before
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         row = tl.program_id(0)
@@ -37,6 +42,11 @@ Before
         return out
 
 After
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         row = tl.program_id(0)

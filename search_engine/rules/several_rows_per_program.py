@@ -15,6 +15,11 @@ When it does not
     leaves processors idle get slower.
 
 Before
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, w_ptr, out_ptr, dim, BLOCK: tl.constexpr):
         row = tl.program_id(0)
@@ -35,6 +40,11 @@ Before
         return out
 
 After
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, w_ptr, out_ptr, dim, BLOCK: tl.constexpr, n_rows, ROWS: tl.constexpr):
         row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS))[:, None]

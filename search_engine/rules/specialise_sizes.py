@@ -14,6 +14,11 @@ When it does not
     are compiled instead of one.
 
 Before
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit(do_not_specialize=["n", "scale"])
     def kernel(x_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
         row = tl.program_id(0)
@@ -31,6 +36,11 @@ Before
         return out
 
 After
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit(do_not_specialize=["scale"])
     def kernel(x_ptr, out_ptr, n, scale, BLOCK: tl.constexpr):
         row = tl.program_id(0)

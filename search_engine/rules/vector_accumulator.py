@@ -12,6 +12,11 @@ When it does not
     A loop of one or two iterations. The block takes registers: very large blocks may spill.
 
 Before
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         row = tl.program_id(0)
@@ -32,6 +37,11 @@ Before
         return out
 
 After
+    import torch
+    import triton
+    import triton.language as tl
+
+
     @triton.jit
     def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
         row = tl.program_id(0)
