@@ -82,7 +82,7 @@ def _batch(batch: BatchJob) -> BatchReply:
     for job in batch.jobs:
         try:
             replies.append(perform(job))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 (the worker loop)
+        except (Exception, SystemExit) as error:
             replies.append(refusal_for(error))
         if isinstance(replies[-1], Refusal):
             break
@@ -94,7 +94,7 @@ def _answer(request: Request) -> bytes:
     try:
         reply = perform(request.job)
         line = to_line(Response(request.id, reply, time.monotonic() - started))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (the worker loop)
+    except (Exception, SystemExit) as error:
         reply = refusal_for(error)
         line = to_line(Response(request.id, reply, time.monotonic() - started))
     flush_logs()
