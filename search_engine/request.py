@@ -162,7 +162,7 @@ def _choose_workload(
             f"{name}: no function in this file launches it; a rewrite may change the launch, so "
             "optimise it in the file that has both"
         )
-    found = [w for w in workloads if w.entry == unit.entry.qualified_name]
+    found = [w for w in workloads if w.entry == unit.entry.qualified_name and w.cases]
     if found:
         return found[0]
     if problems:
