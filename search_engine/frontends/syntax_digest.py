@@ -48,6 +48,13 @@ _BEFORE = frozenset((
 _AFTER = frozenset((")", "]", "}", ",", ":", "=", "as", *_LAYOUT))
 """Tokens before which nothing binds to the right of a closed group."""
 _TUPLE_BEFORE = frozenset(("=", "+=", "return", "with", "del", "import", "except", _FOR_IN))
+_PLAIN = frozenset((
+    ".", ",", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "**", "//", ">>", "<<",
+    "==", "!=", "<=", ">=",
+))
+"""Operators that change nothing but the output."""
+_BINDING = frozenset(("def", "async", "class", "global", "import", "from", "as", "lambda"))
+"""Words that begin a line or stand before a name that is bound."""
 # fmt: on
 _COMMA_OPTIONAL = frozenset({"import", "with", "del"})
 _CACHED_DEFINITIONS = 4096
@@ -150,20 +157,26 @@ class _Reader:
     soft: bool = False
     """The line ended in a semicolon: its indentation stays."""
     header_ended: bool = False
+    calm: bool = False
+    """Names and operators can be taken without further thought."""
 
     def read(self, tokens: list[str]) -> None:
         """Process all tokens."""
         for token in tokens:
+            if self.calm and self._take_plain(token):
+                continue
             head = token[0]
             if head == "\n":
                 if not self.brackets:
                     self._end_line(len(token.expandtabs()) - 1)
+                    self.calm = False
             elif head == "#" or head == "\\":
                 continue
             elif token[-1] in "\"'" and len(token) > 1:
                 if not self.strings:
                     self._begin(token)
                 self.strings.append(token)
+                self.calm = False
             else:
                 if self.strings:
                     self._flush_strings(token)
@@ -172,8 +185,40 @@ class _Reader:
                     self._word(token)
                 else:
                     self._sign(token)
+                self.calm = self._is_calm()
         self._end_line(0)
         self._settle(_NEWLINE)
+
+    def _is_calm(self) -> bool:
+        """True if names and operators need no thought: nothing is due, nothing is being bound."""
+        return not (
+            self.line_ended
+            or self.header_ended
+            or self.closed is not None
+            or self.loops
+            or self.lambdas
+            or self.first in _BINDING
+            or self.previous in _BINDING
+        )
+
+    def _take_plain(self, token: str) -> bool:
+        """Take a name or an operator in the middle of a line: most tokens, so this is quick."""
+        names = self.names
+        if token in _PLAIN:
+            if names.last:
+                names.follow(token, 1)
+            if token == "," and self.brackets:
+                self.brackets[-1].commas += 1
+        elif token.isidentifier() and token not in _KEYWORDS:
+            if self.previous != ".":
+                names.last = token
+                if not self.brackets:
+                    names.targets.append(token)
+        else:
+            return False
+        self.out.append(token)
+        self.previous = token
+        return True
 
     def _end_line(self, indent: int) -> None:
         if self.strings:

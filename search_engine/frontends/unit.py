@@ -28,7 +28,10 @@ def find_unit(module: Module, name: str) -> Unit | None:
 
 
 def unit_hash(module: Module, unit: Unit) -> UnitHash:
-    """The hash of ``unit`` in ``module``, computed anew; equals ``unit.hash``."""
+    """The hash that ``unit`` has in another version of its module.
+
+    Raises ValueError if its kernel is not there.
+    """
     for other in module.units:
         same = other.kernel.qualified_name == unit.kernel.qualified_name
         if same and other.kernel.ordinal == unit.kernel.ordinal:
@@ -46,17 +49,25 @@ def build_units(
     by_name: dict[str, list[Kernel]] = {}
     for kernel in kernels:
         by_name.setdefault(kernel.name, []).append(kernel)
+    launching: dict[str, list[Entry]] = {}
+    for entry in entries:
+        for name in dict.fromkeys(launch.kernel for launch in entry.launches):
+            launching.setdefault(name, []).append(entry)
     hasher = _Hasher(data, statements)
-    return tuple(_unit(kernel, entries, by_name, hasher) for kernel in kernels if kernel.launchable)
+    return tuple(
+        _unit(kernel, launching.get(kernel.name, []), by_name, hasher)
+        for kernel in kernels
+        if kernel.launchable
+    )
 
 
 def _unit(
     kernel: Kernel,
-    entries: tuple[Entry, ...],
+    launching: list[Entry],
     by_name: dict[str, list[Kernel]],
     hasher: _Hasher,
 ) -> Unit:
-    entry = _entry_of(kernel, entries, hasher)
+    entry = _entry_of(launching, hasher)
     helpers = _reached(kernel, by_name)
     launched = dict.fromkeys(launch.kernel for launch in entry.launches) if entry else ()
     siblings: dict[tuple[str, int], Kernel] = {}
@@ -74,11 +85,8 @@ def _key(kernel: Kernel) -> tuple[str, int]:
     return kernel.qualified_name, kernel.ordinal
 
 
-def _entry_of(kernel: Kernel, entries: tuple[Entry, ...], hasher: _Hasher) -> Entry | None:
+def _entry_of(launching: list[Entry], hasher: _Hasher) -> Entry | None:
     """The entry that offers the kernel: a declared one first, tests and benchmarks last."""
-    launching = [
-        entry for entry in entries if any(launch.kernel == kernel.name for launch in entry.launches)
-    ]
     if len(launching) < 2:
         return launching[0] if launching else None
 
