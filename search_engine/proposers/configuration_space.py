@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from search_engine.domain.candidate import Assignment
 from search_engine.domain.ports import ProposalContext
+from search_engine.domain.target import Target
 from search_engine.domain.workload import Case, TensorArgument, Workload
 from search_engine.proposers.autotune import config_list
 from search_engine.proposers.blocks import Blocks, read_blocks
@@ -23,7 +24,7 @@ from search_engine.proposers.limits import (
     max_warps,
     operand_bytes,
 )
-from search_engine.proposers.sites import find_sites, integer
+from search_engine.proposers.sites import integer
 from search_engine.proposers.spaces import (
     Extents,
     Point,
@@ -36,7 +37,7 @@ from search_engine.proposers.spaces import (
     tile_points,
 )
 from search_engine.proposers.tunable_types import Purpose, Tunable, TunableKind
-from search_engine.proposers.tunables import find_tunables
+from search_engine.proposers.tunables import UnitTunables, read_tunables
 
 _NEIGHBOUR_SHARE = 4
 """One point in four is a random neighbour, so that a wrong list is not the end of the search."""
@@ -47,7 +48,10 @@ class Space:
     """The configurations of one unit for one workload and target."""
 
     context: ProposalContext
+    source: UnitTunables
     tunables: tuple[Tunable, ...]
+    """Those whose value takes effect for this workload, within the limits of the target."""
+    present: Point
     blocks: Blocks
     case: Case
     taken: tuple[Point, ...]
@@ -93,8 +97,8 @@ class Space:
                 if name in ("num_warps", "num_stages"):
                     continue
                 return False
-        full = self._present() | point
-        if full == self._present() or any(full.items() >= own.items() for own in self.taken):
+        full = self.present | point
+        if full == self.present or any(full.items() >= own.items() for own in self.taken):
             return False
         return self._fits(full)
 
@@ -103,6 +107,8 @@ class Space:
         warps = full.get("num_warps", default_option(target, "num_warps"))
         stages = full.get("num_stages", default_option(target, "num_stages"))
         tiles = [name for name in self._tiles() if name in full]
+        if not self.blocks.dots and not tiles:
+            return warps <= max_warps(target)  # only options vary, and the block fits as it is
         if not self.blocks.dots:
             elements = math.prod(full[name] ** self._degree(name) for name in tiles)
             return block_fits(target, elements * self._covered(), warps)
@@ -135,23 +141,13 @@ class Space:
 
     def _assignments(self, point: Point) -> tuple[Assignment, ...]:
         """Only what differs from the present text."""
-        present = self._present()
         return tuple(
             Assignment(name, str(value))
             for name, value in point.items()
             if (tunable := self._tunable(name)) is not None
-            and present.get(name) != value
+            and self.present.get(name) != value
             and tunable.ladder
         )
-
-    def _present(self) -> Point:
-        target = self.context.target
-        point = {t.name: t.number for t in self.tunables if t.number is not None}
-        for option in ("num_warps", "num_stages"):
-            tunable = self._tunable(option)
-            if tunable is not None and tunable.value is None:
-                point[option] = default_option(target, option)
-        return point
 
     def _tunable(self, name: str) -> Tunable | None:
         return next((tunable for tunable in self.tunables if tunable.answers_to(name)), None)
@@ -208,22 +204,28 @@ class Space:
 
 
 def read_space(context: ProposalContext) -> Space:
-    """The space of a context. Raises SyntaxError if the text does not parse."""
-    case = max(context.workload.cases, key=lambda case: case.weight)
-    sites = find_sites(context.module, context.unit)
-    kernel = sites.kernels.get(context.unit.kernel.name)
+    """The space of a context. Raises SyntaxError if the text does not parse, ValueError if the
+    kernel is not in it."""
+    source = read_tunables(context.module, context.unit)
+    kernel = source.sites.kernels.get(context.unit.kernel.name)
     if kernel is None:
         raise ValueError(f"kernel {context.unit.kernel.name} is not in the text")
     limit = max_warps(context.target)
     tunables = tuple(
         _capped(tunable, limit)
-        for tunable in find_tunables(context.module, context.unit)
+        for tunable in source.tunables
         if not _given(tunable, context.workload)
     )
-    configs = config_list(sites.tree, kernel)
-    taken = [settings.values() for settings in configs.settings] if configs is not None else []
+    configs = config_list(source.sites.tree, kernel)
+    taken = () if configs is None else tuple(_numbers(s.values()) for s in configs.settings)
     return Space(
-        context, tunables, read_blocks(kernel), case, tuple(_numbers(values) for values in taken)
+        context=context,
+        source=source,
+        tunables=tunables,
+        present=_present(tunables, context.target),
+        blocks=read_blocks(kernel),
+        case=max(context.workload.cases, key=lambda case: case.weight),
+        taken=taken,
     )
 
 
@@ -237,6 +239,18 @@ def _capped(tunable: Tunable, warps: int) -> Tunable:
         return tunable
     ladder = tuple(value for value in tunable.ladder if value <= warps)
     return dataclasses.replace(tunable, ladder=ladder)
+
+
+def _present(tunables: tuple[Tunable, ...], target: Target) -> Point:
+    """The values of the text, with Triton's own where an option is absent."""
+    point: Point = {}
+    for tunable in tunables:
+        if tunable.number is not None:
+            point[tunable.name] = tunable.number
+        elif tunable.value is None:
+            option = tunable.name.rpartition(".")[2]
+            point[tunable.name] = default_option(target, option)
+    return point
 
 
 def _given(tunable: Tunable, workload: Workload) -> bool:

@@ -13,9 +13,9 @@ import random
 from search_engine.domain.candidate import Assignment, Candidate, Numerics
 from search_engine.domain.kernel import OperationKind, Unit
 from search_engine.domain.ports import ProposalContext
-from search_engine.proposers.configuration_space import read_space
+from search_engine.proposers.configuration_space import Space, read_space
 from search_engine.proposers.lineage import configured
-from search_engine.proposers.tunables import UnknownTunableError, assign
+from search_engine.proposers.tunables import UnknownTunableError
 
 _REORDERING = (
     OperationKind.REDUCTION, OperationKind.DOT, OperationKind.SCAN, OperationKind.ATOMIC,
@@ -42,7 +42,7 @@ class Configurations:
         points = itertools.chain(context.node.hints, space.ordered(rng, self._limit))
         found: dict[str, Candidate] = {}
         for assignments in points:
-            text = _assigned(context, assignments)
+            text = _assigned(space, assignments)
             if text is None or text == context.module.text:
                 continue
             made = configured(context.node, text, assignments, numerics, self.name)
@@ -59,11 +59,11 @@ def _numerics(unit: Unit) -> Numerics:
     return Numerics.REASSOCIATES if kinds & set(_REORDERING) else Numerics.EXACT
 
 
-def _assigned(context: ProposalContext, assignments: tuple[Assignment, ...]) -> str | None:
+def _assigned(space: Space, assignments: tuple[Assignment, ...]) -> str | None:
     """The new text; None for a hint that names what the unit lacks."""
     if not assignments:
         return None
     try:
-        return assign(context.module, context.unit, assignments)
+        return space.source.assign(assignments)
     except (UnknownTunableError, ValueError):
         return None

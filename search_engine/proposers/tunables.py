@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from search_engine.domain.candidate import Assignment, TextEdit, apply_edits
 from search_engine.domain.kernel import Module, Unit
@@ -29,13 +30,49 @@ class UnknownTunableError(KeyError):
         return f"no tunable {self.name!r}; the unit has {', '.join(self.known) or 'none'}"
 
 
+@dataclass(frozen=True, slots=True)
+class UnitTunables:
+    """The tunables of a unit, found once, and any number of texts with other values."""
+
+    module: Module
+    unit: Unit
+    sites: Sites
+    tunables: tuple[Tunable, ...]
+
+    def assign(self, assignments: Iterable[Assignment]) -> str:
+        """As the function ``assign``."""
+        edits: list[TextEdit] = []
+        pinned: dict[str, dict[str, str]] = {}
+        for assignment in assignments:
+            tunable = _named(self.tunables, assignment.name)
+            _check_expression(assignment)
+            if tunable.kind is TunableKind.CONFIG:
+                own = tunable.name.rpartition(".")[2]
+                pinned.setdefault(tunable.kernel, {})[own] = assignment.value
+                continue
+            edits.extend(
+                TextEdit(place.start, place.end, place.template.format(assignment.value))
+                for place in tunable.places
+            )
+        edits.extend(
+            _pin(self.sites, self.tunables, kernel, values) for kernel, values in pinned.items()
+        )
+        _check_inside(self.unit, edits)
+        return apply_edits(self.module.text, tuple(edits))
+
+
+def read_tunables(module: Module, unit: Unit) -> UnitTunables:
+    """Find the tunables of a unit. Raises SyntaxError if the text does not parse."""
+    sites = find_sites(module, unit)
+    return UnitTunables(module, unit, sites, discover(module.text, sites))
+
+
 def find_tunables(module: Module, unit: Unit) -> tuple[Tunable, ...]:
     """Every meta-parameter of a unit, the unit's own kernel first; empty if it does not parse."""
     try:
-        sites = find_sites(module, unit)
+        return read_tunables(module, unit).tunables
     except (SyntaxError, ValueError):
         return ()
-    return discover(module.text, sites)
 
 
 def assign(module: Module, unit: Unit, assignments: Iterable[Assignment]) -> str:
@@ -44,24 +81,7 @@ def assign(module: Module, unit: Unit, assignments: Iterable[Assignment]) -> str
     Raises SyntaxError if the text does not parse, UnknownTunableError for a name that the unit
     lacks, and ValueError for a value that is no expression or an edit that would leave the unit.
     """
-    sites = find_sites(module, unit)
-    tunables = discover(module.text, sites)
-    edits: list[TextEdit] = []
-    pinned: dict[str, dict[str, str]] = {}
-    for assignment in assignments:
-        tunable = _named(tunables, assignment.name)
-        _check_expression(assignment)
-        if tunable.kind is TunableKind.CONFIG:
-            own = tunable.name.rpartition(".")[2]
-            pinned.setdefault(tunable.kernel, {})[own] = assignment.value
-            continue
-        edits.extend(
-            TextEdit(place.start, place.end, place.template.format(assignment.value))
-            for place in tunable.places
-        )
-    edits.extend(_pin(sites, tunables, kernel, values) for kernel, values in pinned.items())
-    _check_inside(unit, edits)
-    return apply_edits(module.text, tuple(edits))
+    return read_tunables(module, unit).assign(assignments)
 
 
 def _named(tunables: tuple[Tunable, ...], name: str) -> Tunable:
