@@ -92,6 +92,10 @@ class Patch:
         start = max(begin for begin in self._line_starts if begin <= offset)
         return self._text.encode()[start:offset].decode()
 
+    def text_after(self, offset: int) -> str:
+        """The text between a byte offset and the end of its line."""
+        return self._text.encode()[offset:].split(b"\n", 1)[0].decode()
+
     def replace(self, node: ast.AST, new_text: str) -> Patch:
         """Replace a node's text."""
         self._edits.append(TextEdit(*self.span(node), new_text))

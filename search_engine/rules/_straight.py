@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from search_engine.rules._base import Patch
 from search_engine.rules._lanes import REDUCTIONS, SCANS
@@ -112,13 +113,17 @@ def _dedented(text: str, columns: int) -> str:
 
 
 class Merger:
-    """Numbers values: a statement that computes what a variable already holds is dropped."""
+    """Numbers values: a statement that computes what a variable already holds is dropped.
+
+    A value is what its expression says once the names in it are replaced by their own values.
+    """
 
     def __init__(self, alias: str) -> None:
         self._alias = alias
-        self._versions: dict[str, int] = {}
-        self._values: dict[str, tuple[str, int]] = {}
-        self._loads: dict[str, tuple[str, int, str | None]] = {}
+        self._numbers: dict[str, int] = {}
+        self._names: dict[str, int] = {}
+        self._loads: dict[str, int] = {}
+        self._stores = 0
         self._position = 0
 
     def add(self, text: str, lines: Sequence[Line]) -> str | None:
@@ -126,65 +131,74 @@ class Merger:
         self._position += 1
         statement = ast.parse(text).body[0]
         target = assigned_name(statement)
-        if target is None or not isinstance(statement, ast.Assign):
-            self._forget(statement)
-            return text
-        if not self._pure(statement.value):
-            self._forget(statement)
-            return text
-        return self._assign(target, statement.value, text, lines)
+        if isinstance(statement, ast.Assign) and target and self._pure(statement.value):
+            return self._assign(target, statement.value, text, lines)
+        for name in names_assigned(statement):
+            self._names[name] = self._number(f"{name} of line {self._position}")
+        if not isinstance(statement, ast.AugAssign):
+            # A store may have changed what an earlier load returned.
+            self._stores += 1
+            self._loads.clear()
+        return text
 
     def _assign(self, target: str, value: ast.expr, text: str, lines: Sequence[Line]) -> str | None:
-        key = self._key(value)
-        load = self._load_key(value)
-        known = self._current(self._values.get(key))
-        result: str | None = text
-        if known is not None:
-            if known == target:
-                return None
-            result = f"{target} = {known}"
-        elif load is not None and (earlier := self._current(self._loads.get(load[0]))) is not None:
-            replacement = self._masked(earlier, load, lines)
-            if replacement == target:
-                return None
-            result = f"{target} = {replacement}"
-        self._versions[target] = self._versions.get(target, 0) + 1
-        entry = (target, self._versions[target])
-        self._values[key] = entry
+        number = self._value(value)
+        load = self._load(value)
+        if (known := self._holder(number, target)) is None and load is not None:
+            earlier = self._holder(self._loads.get(load[0], -1), target)
+            known = None if earlier is None else self._filled(earlier, load, lines)
+        if known == target:
+            return None
         if load is not None:
-            self._loads[load[0]] = (*entry, load[2])
-        return result
+            self._loads.setdefault(load[0], number)
+        self._names[target] = number
+        return text if known is None else f"{target} = {known}"
 
-    def _masked(
+    def _filled(
         self, earlier: str, load: tuple[str, str, str | None], lines: Sequence[Line]
     ) -> str:
+        """An earlier load as if its dead lanes had been filled like those of this one."""
         _, mask, other = load
         rest = [ast.parse(line.text) for line in lines[self._position :]]
-        wanted = REDUCTIONS | SCANS
         calls = (language_call(node, self._alias) for tree in rest for node in ast.walk(tree))
-        if other is None or not any(name in wanted for name in calls):
+        if other is None or not any(name in REDUCTIONS | SCANS for name in calls):
             # Only masked stores follow: what the dead lanes hold does not matter.
             return earlier
         return f"{self._alias}.where({mask}, {earlier}, {other})"
 
-    def _current(self, entry: tuple[str, int] | tuple[str, int, str | None] | None) -> str | None:
-        if entry is None or self._versions.get(entry[0], 0) != entry[1]:
-            return None
-        return entry[0]
+    def _holder(self, number: int, preferred: str) -> str | None:
+        holders = [name for name, held in self._names.items() if held == number]
+        return preferred if preferred in holders else next(iter(holders), None)
 
-    def _key(self, node: ast.AST) -> str:
-        parts = [ast.dump(node)]
-        parts += [f"{name}#{self._versions.get(name, 0)}" for name in sorted(names_read(node))]
-        return " ".join(parts)
+    def _number(self, written: str) -> int:
+        return self._numbers.setdefault(written, len(self._numbers))
 
-    def _load_key(self, value: ast.expr) -> tuple[str, str, str | None] | None:
+    def _value(self, node: ast.AST) -> int:
+        """The number of what a node computes: equal numbers are equal values."""
+        if isinstance(node, ast.Name):
+            held = self._names.get(node.id)
+            return self._number(f"given {node.id}") if held is None else held
+        parts: list[str] = [type(node).__name__]
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, ast.AST):
+                parts.append(str(self._value(value)))
+            elif isinstance(value, list):
+                items = cast("list[ast.AST]", value)
+                parts.append(str([self._value(item) for item in items]))
+            elif field not in ("kind", "type_comment"):
+                parts.append(repr(value))
+        if language_call(node, self._alias) == "load":
+            parts.append(f"after {self._stores} stores")
+        return self._number(" ".join(parts))
+
+    def _load(self, value: ast.expr) -> tuple[str, str, str | None] | None:
         """``(key without other, mask, other)`` of a masked load, behind casts at most."""
-        casts: list[str] = []
+        casts: list[int] = []
         node = value
         while isinstance(node, ast.Call) and language_call(node, self._alias) is None:
             if not isinstance(node.func, ast.Attribute) or node.func.attr != "to":
                 return None
-            casts.append(ast.dump(ast.Tuple(elts=node.args)))
+            casts += [self._value(item) for item in node.args]
             node = node.func.value
         if not isinstance(node, ast.Call) or language_call(node, self._alias) != "load":
             return None
@@ -192,7 +206,7 @@ class Merger:
         hints = {"mask", "other", "eviction_policy", "cache_modifier"}
         if mask is None or {item.arg for item in node.keywords} - hints or len(node.args) > 3:
             return None
-        key = f"{self._key(node.args[0])} | {self._key(mask)} | {casts}"
+        key = f"{self._value(node.args[0])} {self._value(mask)} {casts}"
         return key, ast.unparse(mask), None if other is None else ast.unparse(other)
 
     def _pure(self, node: ast.expr) -> bool:
@@ -206,16 +220,6 @@ class Merger:
                 if name is not None and (name.startswith("atomic") or "asm" in name):
                     return False
         return True
-
-    def _forget(self, statement: ast.stmt) -> None:
-        for name in names_assigned(statement):
-            self._versions[name] = self._versions.get(name, 0) + 1
-        if any(isinstance(node, ast.Call) for node in ast.walk(statement)) and not isinstance(
-            statement, ast.AugAssign
-        ):
-            # A store may have changed what an earlier load returned.
-            self._loads.clear()
-            self._values = {k: v for k, v in self._values.items() if "'load'" not in k}
 
 
 def _without_dead(lines: Sequence[str]) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ from search_engine.rules._base import Patch, Subject
 OPTIONS = frozenset({"num_warps", "num_stages", "num_ctas", "maxnreg", "warmup", "stream"})
 """Launch keywords that Triton takes itself; they are no parameters of the kernel."""
 
+_LINE = 100
+"""Longer lists go on below their first item."""
+
 
 @dataclass(frozen=True, slots=True)
 class BoundLaunch:
@@ -241,8 +244,31 @@ def add_parameters(
             f"{text}{sign}{default}"
             for text, sign, (_, _, default) in zip(texts, equals, wanted, strict=True)
         ]
-    _append(patch, kernel.args.args[-1], last, texts)
+    append(patch, kernel.args.args[-1], last, texts)
     return True
+
+
+def append(patch: Patch, anchor: ast.AST, last: ast.AST, texts: Sequence[str]) -> None:
+    """Put texts behind ``last``, the end of a list whose last item begins with ``anchor``."""
+    start, end = patch.span(anchor)[0], patch.span(last)[1]
+    before = patch.text_before(start)
+    line = patch.text_before(end) + "".join(f", {text}" for text in texts) + patch.text_after(end)
+    separator = ", "
+    if not before.strip():
+        separator = f",\n{before}"  # one item on each line
+    elif len(line) > _LINE:
+        separator = ",\n" + " " * _list_column(before)
+    patch.replace_range(end, end, "".join(separator + text for text in texts))
+
+
+def _list_column(before: str) -> int:
+    """Where the items of a list begin on a line that ends inside it."""
+    depth = 0
+    for column in range(len(before) - 1, -1, -1):
+        depth += (before[column] in ")]}") - (before[column] in "([{")
+        if depth < 0:
+            return column + 1
+    return len(before) - len(before.lstrip())
 
 
 def add_argument(patch: Patch, call: ast.Call, text: str) -> None:
@@ -254,15 +280,7 @@ def add_arguments(patch: Patch, call: ast.Call, texts: Sequence[str]) -> None:
     """Append arguments to a call that has one already."""
     parts: Sequence[ast.AST] = [*call.args, *call.keywords]
     last = max(parts, key=lambda node: patch.span(node))
-    _append(patch, last, last, texts)
-
-
-def _append(patch: Patch, anchor: ast.AST, last: ast.AST, texts: Sequence[str]) -> None:
-    start, end = patch.span(anchor)[0], patch.span(last)[1]
-    before = patch.text_before(start)
-    # One argument on each line where that is how the list is written.
-    separator = ", " if before.strip() else f",\n{before}"
-    patch.replace_range(end, end, "".join(separator + text for text in texts))
+    append(patch, last, last, texts)
 
 
 def _collect(
