@@ -199,7 +199,8 @@ def _regions(
     begin = 0
     for index, (name, span) in enumerate(parts):
         start, end = _whole_lines(base, span)
-        first = max(_moved(changes, wide[index][0], after=False), begin)
+        follows = index > 0 and wide[index - 1][1] > wide[index][0]
+        first = begin if follows else _moved(changes, wide[index][0], after=False)
         shared = index + 1 < len(parts) and wide[index][1] > wide[index + 1][0]
         if shared and name in there:
             last = _whole_lines(candidate, there[name])[1]

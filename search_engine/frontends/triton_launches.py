@@ -96,12 +96,16 @@ def _made_from(
     tuner = name in tuners or (base in triton and last in ("autotune", "heuristics"))
     if not (_is_jit(name, triton, jit) or (tuner and function.type == "call")):
         return None
-    values = listed.named_children
+    values = [_value(child) for child in listed.named_children]
     first = next((child for child in values if child.type == "identifier"), None)
     if first is not None:
         return source.text(first)
     inner = next((child for child in values if child.type == "call"), None)
     return _made_from(source, inner, triton, jit, tuners) if inner is not None else None
+
+
+def _value(node: tree_sitter.Node) -> tree_sitter.Node:
+    return node.child_by_field_name("value") or node
 
 
 def _launch(

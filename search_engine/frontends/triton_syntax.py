@@ -6,6 +6,7 @@ times cheaper than visiting every node from Python.
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 
@@ -17,8 +18,6 @@ from search_engine.domain.kernel import Decorator, Parameter, Span, SyntaxProble
 _LANGUAGE = tree_sitter.Language(tree_sitter_python.language())
 _DEF = re.compile(rb"\bdef\b")
 _CONDITIONS = frozenset({"if_statement", "try_statement", "match_statement", "with_statement"})
-_MAX_PROBLEMS = 20
-"""A person mends the first few; the rest follow from them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,18 +91,25 @@ class Source:
         return tuple(parameter for parameter in found if parameter is not None)
 
     def problems(self) -> tuple[SyntaxProblem, ...]:
-        """Where the text does not parse, first ones only."""
-        found: list[SyntaxProblem] = []
-        pending = [self.root] if self.root.has_error else []
-        while pending and len(found) < _MAX_PROBLEMS:
-            node = pending.pop()
-            if node.is_missing:
-                found.append(SyntaxProblem(span(node), f"expected {_readable(node.type)} here"))
-            elif node.is_error:
-                found.append(SyntaxProblem(span(node), self._unexpected(node)))
-            else:
-                pending.extend(child for child in reversed(node.children) if child.has_error)
-        return tuple(found)
+        """The first place where the text does not parse, in the words of Python's own parser."""
+        if not self.root.has_error:
+            return ()
+        try:
+            ast.parse(self.data)
+        except SyntaxError as error:
+            return (self._problem(error),)
+        except (ValueError, RecursionError, MemoryError) as error:
+            return (SyntaxProblem(span(self.root), f"this does not parse: {error}"),)
+        return ()
+
+    def _problem(self, error: SyntaxError) -> SyntaxProblem:
+        lines = self.data.split(b"\n")
+        line = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
+        before = lines[line].decode(errors="replace")[: max((error.offset or 1) - 1, 0)]
+        width = len(before.encode())
+        start = sum(len(item) + 1 for item in lines[:line]) + min(width, len(lines[line]))
+        end = max(min(start + 1, len(self.data)), start)
+        return SyntaxProblem(Span(start, end, line, line), f"this does not parse: {error.msg}")
 
     def _function(self, offset: int) -> Function | None:
         leaf = self.leaf(offset)
@@ -151,15 +157,7 @@ class Source:
             span(node),
         )
 
-    def _unexpected(self, node: tree_sitter.Node) -> str:
-        shown = self.text(node).strip().split("\n", 1)[0][:40]
-        return f"this does not parse: unexpected `{shown}`" if shown else "this does not parse"
-
 
 def span(node: tree_sitter.Node) -> Span:
     """Byte range and lines of a node."""
     return Span(node.start_byte, node.end_byte, node.start_point[0], node.end_point[0])
-
-
-def _readable(kind: str) -> str:
-    return "a name" if kind == "identifier" else f"`{kind.strip('_')}`"
