@@ -7,7 +7,8 @@ offsets span, the parameters it was computed from, and the grid axes it depends 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from search_engine.proposers.sites import constexpr_parameters, last_name
@@ -25,6 +26,7 @@ class Blocks:
     a loop depends on. ``unbounded``: parameters whose offsets reach memory without a mask, so that
     a larger block would narrow the kernel's domain. ``axes``: grid axes multiplied by a parameter.
     ``dividends``: ``N`` for ``cdiv(N, BLOCK)``. ``accumulators``: shapes of zero-filled blocks.
+    ``fallbacks``: parameters of the branch that runs where one block does not cover an axis.
     """
 
     constexprs: tuple[str, ...]
@@ -35,6 +37,7 @@ class Blocks:
     dividends: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     accumulators: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     used: set[str] = field(default_factory=set[str])
+    fallbacks: set[str] = field(default_factory=set[str])
     dots: int = 0
     loops: int = 0
 
@@ -43,7 +46,28 @@ def read_blocks(kernel: ast.FunctionDef) -> Blocks:
     """Analyse one kernel."""
     blocks = Blocks(constexpr_parameters(kernel))
     _Reader(blocks).run(kernel.body)
+    blocks.fallbacks = _fallbacks(kernel, blocks)
     return blocks
+
+
+def _fallbacks(kernel: ast.FunctionDef, blocks: Blocks) -> set[str]:
+    """What only the second branch of ``if ONE > 0:`` uses, where ONE is the extent of a block."""
+    found: set[str] = set()
+    everywhere = _counts([kernel])
+    for node in ast.walk(kernel):
+        if not isinstance(node, ast.If) or not node.orelse:
+            continue
+        deciding = set(_counts([node.test])) & blocks.shaped & set(_counts(node.body))
+        if deciding:
+            behind = _counts(node.orelse)
+            found |= {name for name in blocks.constexprs if 0 < behind[name] == everywhere[name]}
+    return found
+
+
+def _counts(nodes: Sequence[ast.AST]) -> Counter[str]:
+    return Counter(
+        part.id for node in nodes for part in ast.walk(node) if isinstance(part, ast.Name)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ class Space:
 
     def _covered(self) -> int:
         """Elements that a block spans beside its tunable extents, as far as the text tells."""
-        names = self.blocks.shaped - set(self._tiles())
+        names = self.blocks.shaped - self.blocks.fallbacks - set(self._tiles())
         numbers = {t.name: t.number for t in self.tunables if t.number is not None}
         known = math.prod(numbers[name] for name in names if name in numbers)
         return known * (min(self._extents().inner, default=1) if names - set(numbers) else 1)
@@ -210,11 +210,11 @@ def read_space(context: ProposalContext) -> Space:
     kernel = source.sites.kernels.get(context.unit.kernel.name)
     if kernel is None:
         raise ValueError(f"kernel {context.unit.kernel.name} is not in the text")
-    limit = max_warps(context.target)
+    limit, blocks = max_warps(context.target), read_blocks(kernel)
     tunables = tuple(
         _capped(tunable, limit)
         for tunable in source.tunables
-        if not _given(tunable, context.workload)
+        if not _given(tunable, context.workload) and tunable.name not in blocks.fallbacks
     )
     configs = config_list(source.sites.tree, kernel)
     taken = () if configs is None else tuple(_numbers(s.values()) for s in configs.settings)
@@ -223,7 +223,7 @@ def read_space(context: ProposalContext) -> Space:
         source=source,
         tunables=tunables,
         present=_present(tunables, context.target),
-        blocks=read_blocks(kernel),
+        blocks=blocks,
         case=max(context.workload.cases, key=lambda case: case.weight),
         taken=taken,
     )
