@@ -66,6 +66,7 @@ class LocalExecutor:
         self._device = WorkerPool(lambda: self._start(Lane.DEVICE), 1)
         self._fresh = FreshWorkers(lambda: self._start(Lane.FRESH_DEVICE))
         self._device_lock = asyncio.Lock()
+        self._starting: set[asyncio.Future[WorkerProcess]] = set()
         self._closed = False
 
     async def run(self, job: Job, lane: Lane, deadline_seconds: float) -> JobResult:
@@ -96,6 +97,7 @@ class LocalExecutor:
     async def close(self) -> None:
         """Kill every worker with its descendants, wait until none is left, drop temporary files."""
         self._closed = True
+        await self._stop_starting()
         await asyncio.gather(
             self._compile.close(),
             self._interpret.close(),
@@ -123,11 +125,22 @@ class LocalExecutor:
     async def _start(self, lane: Lane) -> WorkerProcess:
         if self._closed:
             raise StartError("the executor is closed")
-        worker = await start(self._recipe(lane))
-        if self._closed:
-            await worker.kill()
-            raise StartError("the executor is closed")
-        return worker
+        starting = asyncio.ensure_future(start(self._recipe(lane)))
+        self._starting.add(starting)
+        try:
+            return await starting
+        except asyncio.CancelledError:
+            if self._closed and starting.cancelled():
+                raise StartError("the executor is closed") from None
+            raise
+        finally:
+            self._starting.discard(starting)
+
+    async def _stop_starting(self) -> None:
+        starting = tuple(self._starting)
+        for task in starting:
+            task.cancel()
+        await asyncio.gather(*starting, return_exceptions=True)
 
     def _recipe(self, lane: Lane) -> Recipe:
         background = lane in (Lane.COMPILE, Lane.INTERPRET)

@@ -165,24 +165,24 @@ async def start(recipe: Recipe) -> WorkerProcess:
 
 
 async def _spawn(recipe: Recipe) -> WorkerProcess:
-    ours, theirs = socket.socketpair()
     lifeline_read, lifeline_write = os.pipe()
+    try:
+        return await _connect(recipe, lifeline_read, lifeline_write)
+    except BaseException:
+        os.close(lifeline_write)  # whatever was started ends itself
+        raise
+    finally:
+        os.close(lifeline_read)
+
+
+async def _connect(recipe: Recipe, lifeline_read: int, lifeline_write: int) -> WorkerProcess:
+    ours, theirs = socket.socketpair()
     log_read, log_write = os.pipe()
-    options = {
-        "socket": theirs.fileno(),
-        "lifeline": lifeline_read,
-        "parent": os.getpid(),
-        "root": str(recipe.root),
-        "warm": recipe.warm,
-        "nice": recipe.nice,
-        "memory_bytes": recipe.memory_bytes,
-        "file_bytes": recipe.file_bytes,
-    }
     try:
         process = await asyncio.create_subprocess_exec(
             recipe.python,
             str(recipe.stage / "boot.py"),
-            json.dumps(options),
+            _options(recipe, theirs.fileno(), lifeline_read),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log_write,
             stderr=log_write,
@@ -191,18 +191,35 @@ async def _spawn(recipe: Recipe) -> WorkerProcess:
             cwd=recipe.root,
             env=recipe.environment,
         )
-    except OSError as error:
+    except BaseException as error:
         ours.close()
-        os.close(lifeline_write)
         os.close(log_read)
-        raise StartError(f"{recipe.python} cannot be started: {error.strerror}") from error
+        if isinstance(error, OSError):
+            message = f"{recipe.python} cannot be started: {error.strerror}"
+            raise StartError(message) from error
+        raise
     finally:
         theirs.close()
-        os.close(lifeline_read)
         os.close(log_write)
-    reader, writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE_BYTES)
     log = await _Log.open(log_read)
+    reader, writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE_BYTES)
     return WorkerProcess(process, reader, writer, lifeline_write, log)
+
+
+def _options(recipe: Recipe, channel: int, lifeline: int) -> str:
+    """The worker's only argument."""
+    return json.dumps(
+        {
+            "socket": channel,
+            "lifeline": lifeline,
+            "parent": os.getpid(),
+            "root": str(recipe.root),
+            "warm": recipe.warm,
+            "nice": recipe.nice,
+            "memory_bytes": recipe.memory_bytes,
+            "file_bytes": recipe.file_bytes,
+        }
+    )
 
 
 class _Log:

@@ -159,13 +159,9 @@ class FakeDriver:
 
 
 def install(card: FakeCard) -> FakeDriver:
-    """Make a fake driver Triton's active one, and stop autotuners from benchmarking.
-
-    An autotuned kernel takes the first configuration that its own pruning leaves.
-    """
+    """Make a fake driver Triton's active one, and stop autotuners from benchmarking."""
     from triton.compiler.compiler import CompiledKernel
     from triton.runtime import driver
-    from triton.runtime.autotuner import Autotuner
 
     fake = FakeDriver(card)
     original: Any = CompiledKernel.__init__
@@ -174,12 +170,23 @@ def install(card: FakeCard) -> FakeDriver:
         original(self, *arguments, **options)
         fake.compiled[self.hash] = self
 
+    setattr(CompiledKernel, "__init__", remember)  # noqa: B010 (the stub calls it read-only)
+    stop_benchmarking()
+    driver.set_active(fake)  # type: ignore[arg-type]
+    return fake
+
+
+def stop_benchmarking() -> None:
+    """Let autotuned kernels take the first configuration that their own pruning leaves.
+
+    Without a device there is nothing to benchmark: Triton would raise for want of a driver, also
+    in its interpreter.
+    """
+    from triton.runtime.autotuner import Autotuner
+
     def run_benchmark(_self: Any, _key: Any, _configs: Any, benchmark: Any) -> bool:
         benchmark()  # never read or write timings on disk: none was measured
         return False
 
-    setattr(CompiledKernel, "__init__", remember)  # noqa: B010 (the stub calls it read-only)
     setattr(Autotuner, "_bench", lambda *_a, **_k: [0.0, 0.0, 0.0])  # noqa: B010
     setattr(Autotuner, "check_disk_cache", run_benchmark)  # noqa: B010
-    driver.set_active(fake)  # type: ignore[arg-type]
-    return fake

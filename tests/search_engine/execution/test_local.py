@@ -228,3 +228,15 @@ def load_job(root: Path, text: str, target: str = "cuda:90") -> CompileJob:
     source = Source("id", str(root), str(root / "kernels.py"), "kernels", text, "entry")
     workload = Workload("entry", WorkloadSource.DECLARED, (Case(()),))
     return CompileJob(source, workload, 0, target)
+
+
+async def test_close_ends_workers_that_are_still_starting(make_executor, tmp_path):
+    executor = make_executor(imports=("torch", "triton"))
+    job = asyncio.create_task(executor.run(HangJob("print", 0), Lane.COMPILE, 20))
+    await executor.prepare(Lane.FRESH_DEVICE)
+    while len(processes_marked(str(tmp_path / "scratch"))) < 4:
+        await asyncio.sleep(0.02)
+    await executor.close()
+    assert processes_marked(str(tmp_path / "scratch")) == []
+    result = await asyncio.wait_for(job, 5)
+    assert "closed" in result.reply.message
