@@ -11,7 +11,7 @@ from kernel_lsp.client import FileEdit
 from kernel_lsp.engine import Version
 from kernel_lsp.offers import Offer
 from kernel_lsp.snapshot import Snapshot, UnitView
-from search_engine.domain.candidate import apply_edits
+from search_engine.domain.candidate import TextEdit, apply_edits
 
 
 class EditRefused(Exception):
@@ -51,8 +51,9 @@ def declaring(name: str, snapshot: Snapshot) -> FileEdit:
         raise EditRefused(f"no function in this file launches {name}")
     if view.workload is not None:
         raise EditRefused(f"{name} has a workload already")
-    text = engine.declare(snapshot.module, view.unit.entry)
-    edits = engine.hunks(snapshot.text, _with_line_ends(text, snapshot.text))
+    lines = engine.declare(snapshot.module, view.unit.entry)
+    start = snapshot.line_start(view.unit.entry.span.start)
+    edits = (TextEdit(start, start, lines),)
     return FileEdit(snapshot, edits, f"Declare a workload for {name}", None, name)
 
 
@@ -77,11 +78,3 @@ def _version(text: str, unit_hash: str, path: str) -> Version:
         if unit.hash == unit_hash:
             return Version(text, unit)
     raise EditRefused("the rewrite is not the one that was verified; nothing was changed")
-
-
-def _with_line_ends(text: str, model: str) -> str:
-    """``text`` with the line ends of a file that has ``\\r\\n`` throughout."""
-    ends = model.count("\n")
-    if ends and model.count("\r\n") == ends:
-        return text.replace("\r\n", "\n").replace("\n", "\r\n")
-    return text

@@ -40,7 +40,7 @@ def preload() -> None:
 
 def parse_module(text: str, path: str) -> Module:
     """Kernels, entries, launches and units of one file; tolerant of broken code."""
-    from search_engine import service
+    from kernel_lsp import _engine_now as service
 
     # An unsaved document has no suffix; the editor has said that it is Python.
     name = path if path.endswith(".py") else f"{path}.py"
@@ -51,23 +51,23 @@ def workloads_of(
     module: Module, root: str
 ) -> tuple[tuple[Workload, ...], tuple[WorkloadProblem, ...]]:
     """Declared and recorded workloads, and the mistakes in declarations."""
-    from search_engine import service
+    from kernel_lsp import _engine_now as service
 
     return service.all_workloads(module, Path(root))
 
 
+def refusal(module: Module, unit: Unit, workload: Workload | None) -> str | None:
+    """Why a unit cannot be run with a workload, naming the remedy; None if it can be."""
+    from kernel_lsp import _engine_now as service
+
+    return service.workload_refusal(module, unit, workload)
+
+
 def declare(module: Module, entry: Entry) -> str:
-    """The text of ``module`` with a first declaration above ``entry``."""
-    from search_engine import service
+    """Comment lines, each with its end, for directly above ``entry``."""
+    from kernel_lsp import _engine_now as service
 
-    return service.declare(module, entry)
-
-
-def hunks(old: str, new: str) -> tuple[TextEdit, ...]:
-    """Minimal edits, in bytes of ``old``, that turn it into ``new``."""
-    from search_engine import service
-
-    return service.hunks(old, new)
+    return service.declare(module, entry, None)
 
 
 def transplant(base: Version, candidate: Version, current: Version) -> tuple[TextEdit, ...]:
@@ -76,7 +76,7 @@ def transplant(base: Version, candidate: Version, current: Version) -> tuple[Tex
     Raises ValueError if the unit has another hash than the base's, or if the candidate changes
     anything outside the unit.
     """
-    from search_engine import service
+    from kernel_lsp import _engine_now as service
 
     return service.transplant(
         base.text, base.unit, candidate.text, candidate.unit, current.text, current.unit
@@ -85,14 +85,14 @@ def transplant(base: Version, candidate: Version, current: Version) -> tuple[Tex
 
 def unified_diff(old: str, new: str, path: str) -> str:
     """A diff for people and for ``patch``."""
-    from search_engine import service
+    from kernel_lsp import _engine_now as service
 
     return service.unified_diff(old, new, path)
 
 
 def kept_runs(archive: str, unit_hash: str) -> tuple[KeptRun, ...]:
     """Runs of a unit in any environment, newest first; empty if the archive cannot be read."""
-    from search_engine import service
+    from kernel_lsp import _engine_now as service
 
     try:
         stored = service.stored_runs(Path(archive), unit_hash)

@@ -25,6 +25,6 @@ class Latencies:
         rows: list[tuple[str, int, float, float]] = []
         for method, samples in sorted(self._samples.items()):
             ordered = sorted(samples)
-            middle, last = len(ordered) // 2, int(0.99 * (len(ordered) - 1))
+            middle, last = len(ordered) // 2, int(0.99 * len(ordered))
             rows.append((method, len(ordered), 1e3 * ordered[middle], 1e3 * ordered[last]))
         return tuple(rows)

@@ -24,6 +24,8 @@ class UnitView:
     """Mistakes in the declaration of this unit's entry."""
     syntax: SyntaxProblem | None
     """The first place inside the unit that does not parse."""
+    refusal: str | None
+    """Why the unit cannot be run with its workload; None if it can be."""
 
     @property
     def name(self) -> str:
@@ -89,6 +91,10 @@ class Snapshot:
         entries = [(v, v.unit.entry) for v in self.units]
         return tuple(v for v, e in entries if e and self._touches(e.span, first, last))
 
+    def line_start(self, offset: int) -> int:
+        """Byte offset of the start of the line that holds ``offset``."""
+        return self.starts[self._line_of(offset)]
+
     def _touches(self, span: Span, first: int, last: int) -> bool:
         return self._line_of(span.start) <= last and first <= self._line_of(span.end)
 
@@ -120,6 +126,7 @@ def _view(
         workload,
         tuple(problem for problem in problems if _belongs(problem, unit, module)),
         next((p for p in module.problems if _inside(p.span, unit)), None),
+        engine.refusal(module, unit, workload),
     )
 
 

@@ -20,6 +20,7 @@ class Cause(enum.Enum):
     NO_ENTRY = "no entry"
     MALFORMED_WORKLOAD = "malformed workload"
     NO_WORKLOAD = "no workload"
+    UNSUITABLE = "unsuitable"
     DOES_NOT_RUN = "does not run"
 
 
@@ -75,6 +76,8 @@ def _workload_blocker(unit: UnitState) -> Blocker | None:
     if view.workload is None or not view.workload.cases:
         remedy = f'Use "Declare a workload for {name}" to say on what inputs to run it.'
         return Blocker(Cause.NO_WORKLOAD, "no workload", remedy)
+    if view.refusal is not None:
+        return Blocker(Cause.UNSUITABLE, "it cannot be run as it stands", view.refusal)
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 from kernel_lsp.runs import Run
@@ -27,6 +26,8 @@ def report(session: Session) -> str:
 
 
 def _versions() -> list[str]:
+    from importlib import metadata  # slow to import, and only needed here
+
     lines = [f"python {platform.python_version()} ({sys.executable})", platform.platform()]
     for package in PACKAGES:
         try:
