@@ -253,12 +253,12 @@ def append(patch: Patch, anchor: ast.AST, last: ast.AST, texts: Sequence[str]) -
     start, end = patch.span(anchor)[0], patch.span(last)[1]
     before = patch.text_before(start)
     line = patch.text_before(end) + "".join(f", {text}" for text in texts) + patch.text_after(end)
-    separator = ", "
+    first, between = ", ", ", "
     if not before.strip():
-        separator = f",\n{before}"  # one item on each line
+        first = between = f",\n{before}"  # one item on each line
     elif len(line) > _LINE:
-        separator = ",\n" + " " * _list_column(before)
-    patch.replace_range(end, end, "".join(separator + text for text in texts))
+        first = ",\n" + " " * _list_column(before)
+    patch.replace_range(end, end, first + between.join(texts))
 
 
 def _list_column(before: str) -> int:
