@@ -90,7 +90,8 @@ async def apply(session: Session, argument: Argument) -> Answer:
 
 async def declare_workload(session: Session, argument: Argument) -> Answer:
     """Write a first workload declaration: ``{uri, kernel}``."""
-    edit = await edit_for(session, {**argument, "action": "declare"})
+    _, unit = await _unit(session, argument)
+    edit = await edit_for(session, {**argument, "kernel": unit.name, "action": "declare"})
     return await _make_edit(session, edit)
 
 
@@ -132,17 +133,9 @@ async def explain_kernel(session: Session, argument: Argument) -> Answer:
     snapshot = await session.analyser.fresh(str(argument.get("uri")))
     if snapshot is None:
         raise CommandRefused("open the file first")
-    state, name = session.state(snapshot), argument.get("kernel")
-    unit = state.unit(str(name)) or (state.units[0] if name is None and state.units else None)
-    if unit is not None:
-        text = explain(state, unit)
-    else:
-        kernels = [k for k in snapshot.module.kernels if k.qualified_name == name]
-        if not kernels:
-            raise CommandRefused(f"there is no Triton kernel {name or ''} in this file".rstrip())
-        users = tuple(u.name for u in state.units if kernels[0] in u.view.unit.helpers)
-        blocked = helper_blocker(kernels[0], users)
-        text = f"{blocked.reason}. {blocked.remedy}"
+    state = session.state(snapshot)
+    unit = _pick(state, argument)
+    text = explain(state, unit) if unit is not None else _explain_helper(state, argument)
     session.client.show(Level.INFO, text)
     return {"message": text}
 
@@ -184,6 +177,19 @@ async def edit_for(session: Session, data: Argument) -> FileEdit:
     return await session.analyser.in_thread(lambda: make(offer, snapshot))
 
 
+def _explain_helper(state: FileState, argument: Argument) -> str:
+    name, line = argument.get("kernel"), argument.get("line")
+    module = state.snapshot.module
+    helper = next((k for k in module.kernels if k.qualified_name == name), None)
+    if helper is None and isinstance(line, int):
+        helper = state.snapshot.kernel_at(line)
+    if helper is None:
+        raise CommandRefused("there is no Triton kernel here; place the cursor in one")
+    users = tuple(unit.name for unit in state.units if helper in unit.view.unit.helpers)
+    blocked = helper_blocker(helper, users)
+    return f"{blocked.reason}. {blocked.remedy}"
+
+
 async def _make_edit(session: Session, edit: FileEdit) -> Answer:
     """Send an edit, then look at the text: an editor's "applied" proves nothing."""
     uri, version = edit.snapshot.uri, edit.snapshot.version
@@ -222,10 +228,23 @@ async def _unit(session: Session, argument: Argument) -> tuple[FileState, UnitSt
     if snapshot is None:
         raise CommandRefused("the file is being edited; try again")
     state, name = session.state(snapshot), argument.get("kernel")
-    unit = state.unit(str(name)) if name is not None else (state.units or (None,))[0]
+    unit = _pick(state, argument)
     if unit is None:
         raise CommandRefused(f"there is no Triton kernel {name or ''} to optimize here".rstrip())
     return state, unit
+
+
+def _pick(state: FileState, argument: Argument) -> UnitState | None:
+    """The unit that a command names: by ``kernel``, by 0-based ``line``, else the only one."""
+    if argument.get("kernel") is not None:
+        return state.unit(str(argument["kernel"]))
+    line = argument.get("line")
+    if isinstance(line, int):
+        views = state.snapshot.units_at(line, line)
+        here = [unit for unit in state.units if unit.view in views]
+        if here:
+            return here[0]
+    return state.units[0] if len(state.units) == 1 else None
 
 
 def _run_request(
@@ -285,6 +304,7 @@ def _find_run(session: Session, argument: Argument) -> Run | None:
         return session.jobs.find(str(argument["runId"]))
     if "kernel" in argument:
         return session.jobs.running(str(argument.get("uri")), str(argument["kernel"]))
+    # The cursor need not stand in the kernel that is meant: the newest run is.
     active = [run for run in session.jobs.active.values() if not run.ended]
     return active[-1] if active else None
 
