@@ -93,8 +93,10 @@ class WorkerProcess:
         async with self._killed:
             if self.lifeline < 0:
                 return
-            with contextlib.suppress(ProcessLookupError):
-                self.process.send_signal(signal.SIGTERM)
+            if self.process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    # Popen.send_signal would reap the process before asyncio's watcher can.
+                    os.kill(self.process.pid, signal.SIGTERM)
             os.close(self.lifeline)
             self.lifeline = -1
             try:
