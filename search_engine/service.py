@@ -38,7 +38,7 @@ from search_engine.execution.local import LocalExecutor
 from search_engine.execution.recording import RecordSummary, record
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.unit import find_unit
-from search_engine.frontends.workload import declare, parse_workloads
+from search_engine.frontends.workload import declare, parse_workloads, workload_refusal
 from search_engine.report import card, document, make_report, stopped_report
 from search_engine.request import (
     Prepared,
@@ -77,6 +77,7 @@ __all__ = [
     "request_from_json",
     "transplant",
     "unified_diff",
+    "workload_refusal",
 ]
 
 DEFAULT_TARGET = "sm_90"
