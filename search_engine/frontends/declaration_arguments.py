@@ -125,7 +125,7 @@ def expression_names(text: str, offset: int) -> set[str]:
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError) as error:
-        column = (getattr(error, "offset", None) or 1) - 1
+        column = (getattr(error, "offset", 0) or len(text) + 1) - 1  # 0: at the end
         reason = getattr(error, "msg", str(error))
         raise DeclarationError(
             offset + min(column, len(text)), 1, f"expected a Python expression: {reason}"

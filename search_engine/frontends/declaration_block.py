@@ -293,7 +293,7 @@ def _setup(reader: _BlockReader, declaration: Declaration) -> None:
     try:
         tree = ast.parse(declaration.text)
     except (SyntaxError, ValueError) as error:
-        column = (getattr(error, "offset", None) or 1) - 1
+        column = (getattr(error, "offset", 0) or len(declaration.text) + 1) - 1
         reason = getattr(error, "msg", str(error))
         raise DeclarationError(
             declaration.text_offset + column, 1, f"expected a Python statement: {reason}"

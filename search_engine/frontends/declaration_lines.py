@@ -58,9 +58,12 @@ class Declaration:
         inside = self.full[segment.offset : offset]
         start = segment.start + len(inside.encode())
         length = len(self.full[offset : offset + max(error.length, 1)].encode())
+        end = start + length
+        if not length:  # something is missing at the end: mark the last character
+            start -= len((inside or " ")[-1].encode())
         column = segment.column + len(inside) + 1
         message = f"column {column}: {error.message}"
-        return WorkloadProblem(start, start + length, segment.line, error.code, message)
+        return WorkloadProblem(start, end, segment.line, error.code, message)
 
 
 @dataclass(frozen=True, slots=True)
