@@ -6,7 +6,8 @@ What it does
 
 Why it helps
     The row is read once instead of twice. Softmax, log-sum-exp and cross-entropy over long rows are
-    limited by memory.
+    limited by memory. The second form keeps a maximum and a sum in each lane and combines them
+    after the loop, so that iterations do not wait for reductions.
 
 When it does not
     Rows that stay in L1 or fit into one block, where the second pass costs no memory traffic.
@@ -87,8 +88,9 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from search_engine.domain.candidate import Numerics, Rewrite
+from search_engine.domain.candidate import Numerics, Rewrite, TextEdit
 from search_engine.rules._base import Patch, Subject
+from search_engine.rules._lanes import DeadLanes
 from search_engine.rules._straight import Line, Merger
 from search_engine.rules._syntax import (
     assigned_name,
@@ -107,6 +109,7 @@ from search_engine.rules.vector_accumulator import (
     accumulation,
     initial_value,
     is_neutral,
+    only_size,
 )
 
 
@@ -115,7 +118,7 @@ class _Pair:
     """The two loops with the statements between them.
 
     ``power`` is the exponential in the second loop, ``difference`` the subtraction of the maximum
-    inside it.
+    inside it. ``top_start`` and ``total_start`` give the two names their first values.
     """
 
     first: ast.For
@@ -123,6 +126,8 @@ class _Pair:
     second: ast.For
     top: Accumulation
     total: Accumulation
+    top_start: ast.Assign
+    total_start: ast.Assign
     power: ast.Call
     difference: ast.BinOp
 
@@ -134,20 +139,24 @@ class OnlineReduction:
     numerics = Numerics.REASSOCIATES
 
     def rewrites(self, subject: Subject) -> tuple[Rewrite, ...]:
-        """One rewrite for each pair of loops."""
+        """For each pair of loops: one pass with scalars, and one with a result in each lane."""
         alias = language_alias(subject.tree)
         if alias is None:
             return ()
+        size = only_size(subject, alias)
         found: list[Rewrite] = []
         for statements in blocks(subject.kernel_node):
             loops = [at for at, node in enumerate(statements) if isinstance(node, ast.For)]
             for first, second in itertools.pairwise(loops):
                 pair = _pair(statements, first, second, alias)
-                if pair is not None:
-                    patch = Patch(subject.text)
-                    _write(patch, subject, pair, alias)
-                    title = f"compute {pair.top.name} and {pair.total.name} in one pass"
-                    found.append(Rewrite(self.name, title, patch.edits, self.numerics))
+                if pair is None:
+                    continue
+                title = f"compute {pair.top.name} and {pair.total.name} in one pass"
+                edits = _edits(subject, pair, alias, None)
+                found.append(Rewrite(self.name, title, edits, self.numerics))
+                if size is not None and _has_lanes(subject, statements, first, pair, alias):
+                    edits = _edits(subject, pair, alias, size)
+                    found.append(Rewrite(self.name, f"{title}, by lane", edits, self.numerics))
         return tuple(found)
 
 
@@ -174,7 +183,7 @@ def _pair(statements: Sequence[ast.stmt], at: int, then: int, alias: str) -> _Pa
         return None
     if total.name in names_read(first) | names_assigned(first):
         return None
-    return _Pair(first, between, second, top, total, *powers)
+    return _Pair(first, between, second, top, total, top_start, total_start, *powers)
 
 
 def _same_walk(first: ast.For, second: ast.For) -> bool:
@@ -263,49 +272,102 @@ def _is_linear(total: Accumulation, loop: ast.For, power: ast.Call, alias: str) 
     return True
 
 
-def _write(patch: Patch, subject: Subject, pair: _Pair, alias: str) -> None:
-    lines = _merged_body(patch, subject, pair, alias)
+def _has_lanes(
+    subject: Subject, statements: Sequence[ast.stmt], at: int, pair: _Pair, alias: str
+) -> bool:
+    """True if both reduced values have one lane for each element of the block."""
+    lanes = DeadLanes(alias, "")
+    lanes.run([s for s in subject.kernel_node.body if s.lineno < pair.first.lineno])
+    lanes.run([*statements[:at], *pair.first.body])
+    if not lanes.varies(pair.top.value):
+        return False
+    lanes.run(pair.second.body)
+    return lanes.varies(pair.total.value)
+
+
+def _edits(subject: Subject, pair: _Pair, alias: str, size: str | None) -> tuple[TextEdit, ...]:
+    """One pass; with a ``size``, maximum and sum are blocks of that many lanes until its end."""
+    patch = Patch(subject.text)
+    starts: dict[ast.AST, str] = {}
+    if size is not None:
+        lowest = patch.source(pair.top_start.value)
+        starts[pair.top_start.value] = f"{alias}.full([{size}], {lowest}, {alias}.float32)"
+        starts[pair.total_start.value] = f"{alias}.zeros([{size}], {alias}.float32)"
+    for start in (pair.top_start, pair.total_start):
+        if start.value in starts and start not in pair.between:
+            patch.replace(start.value, starts[start.value])
+    new_top, shift = fresh_name(subject, f"new_{pair.top.name}"), fresh_name(subject, "shift")
     indent = " " * pair.first.col_offset
     inner = " " * pair.first.body[0].col_offset
-    start, end = patch.span(pair.first)[0], patch.span(pair.second)[1]
+    begin, end = patch.span(pair.first)[0], patch.span(pair.second)[1]
     header_end = patch.span(pair.first.body[0])[0]
-    header = subject.text.encode()[start:header_end].decode().rstrip()
-    moved = "".join(f"{patch.source(node)}\n{indent}" for node in pair.between)
-    text = moved + header + "".join(f"\n{inner}{line}" for line in lines)
-    patch.replace_range(start, end, text)
+    header = subject.text.encode()[begin:header_end].decode().rstrip()
+    moved = "".join(f"{with_changes(patch, node, starts)}\n{indent}" for node in pair.between)
+    loop = _merged_body(patch, pair, alias, (new_top, shift), by_lane=size is not None)
+    text = moved + header + "".join(f"\n{inner}{line}" for line in loop)
+    if size is not None:
+        after = _combined_lanes(patch, pair, alias, (new_top, shift))
+        text += "".join(f"\n{indent}{line}" for line in after)
+    patch.replace_range(begin, end, text)
+    return patch.edits
 
 
-def _merged_body(patch: Patch, subject: Subject, pair: _Pair, alias: str) -> list[str]:
+def _merged_body(
+    patch: Patch, pair: _Pair, alias: str, names: tuple[str, str], *, by_lane: bool
+) -> list[str]:
     top, total = pair.top.name, pair.total.name
-    new_top, shift = fresh_name(subject, f"new_{top}"), fresh_name(subject, "shift")
-    index, other = pair.first.target, pair.second.target
-    assert isinstance(index, ast.Name) and isinstance(other, ast.Name)
-    renames: dict[ast.AST, str] = {pair.difference.right: shift}
-    for node in ast.walk(pair.second):
-        if isinstance(node, ast.Name) and node.id == other.id:
-            renames[node] = index.id
-    lowest = '-float("inf")'
+    new_top, shift = names
     found: list[str] = []
     for node in pair.first.body:
         if node is pair.top.statement:
             assert isinstance(node, ast.Assign)
-            found.append(f"{new_top} = {patch.source(node.value)}")
-            found.append(f"{shift} = {alias}.where({new_top} == {lowest}, 0.0, {new_top})")
+            lanes = f"{alias}.maximum({top}, {patch.source(pair.top.value)})"
+            found.append(f"{new_top} = {lanes if by_lane else patch.source(node.value)}")
+            found.append(_shift_line(alias, new_top, shift))
         else:
             found.append(patch.source(node))
+    renames = _renames(pair, shift)
     for node in pair.second.body:
         if node is pair.total.statement:
             old = with_changes(patch, pair.power, {pair.difference: f"{top} - {shift}"})
-            value = node.value if isinstance(node, ast.AugAssign) else _sum_call(node, total)
-            added = with_changes(patch, value, renames)
-            found.append(f"{total} = {total} * {old} + {added}")
+            value = pair.total.value if by_lane else _sum_call(node, total)
+            found.append(f"{total} = {total} * {old} + {with_changes(patch, value, renames)}")
         else:
             found.append(with_changes(patch, node, renames))
     found.append(f"{top} = {new_top}")
     return _without_repeats(found, alias)
 
 
+def _renames(pair: _Pair, shift: str) -> dict[ast.AST, str]:
+    """In the second loop: the first one's loop variable, and the running maximum."""
+    index, other = pair.first.target, pair.second.target
+    assert isinstance(index, ast.Name) and isinstance(other, ast.Name)
+    renames: dict[ast.AST, str] = {pair.difference.right: shift}
+    for node in ast.walk(pair.second):
+        if isinstance(node, ast.Name) and node.id == other.id:
+            renames[node] = index.id
+    return renames
+
+
+def _combined_lanes(patch: Patch, pair: _Pair, alias: str, names: tuple[str, str]) -> list[str]:
+    top, total = pair.top.name, pair.total.name
+    new_top, shift = names
+    old = with_changes(patch, pair.power, {pair.difference: f"{top} - {shift}"})
+    return [
+        f"{new_top} = {alias}.max({top}, axis=0)",
+        _shift_line(alias, new_top, shift),
+        f"{total} = {alias}.sum({total} * {old}, axis=0)",
+        f"{top} = {new_top}",
+    ]
+
+
+def _shift_line(alias: str, new_top: str, shift: str) -> str:
+    return f'{shift} = {alias}.where({new_top} == -float("inf"), 0.0, {new_top})'
+
+
 def _sum_call(node: ast.stmt, total: str) -> ast.expr:
+    if isinstance(node, ast.AugAssign):
+        return node.value
     assert isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp)
     left, right = node.value.left, node.value.right
     return right if isinstance(left, ast.Name) and left.id == total else left

@@ -114,7 +114,7 @@ class VectorAccumulator:
     def rewrites(self, subject: Subject) -> tuple[Rewrite, ...]:
         """One rewrite for all accumulators of the kernel."""
         alias = language_alias(subject.tree)
-        size = _only_size(subject, alias) if alias else None
+        size = only_size(subject, alias) if alias else None
         if alias is None or size is None:
             return ()
         patch = Patch(subject.text)
@@ -196,7 +196,7 @@ def _reduced(
     return Accumulation(name, statement, reduction, call.args[0])
 
 
-def _only_size(subject: Subject, alias: str) -> str | None:
+def only_size(subject: Subject, alias: str) -> str | None:
     """The one size that all blocks of a one-dimensional kernel have."""
     sizes: set[str] = set()
     for node in ast.walk(subject.kernel_node):
