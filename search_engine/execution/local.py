@@ -34,9 +34,10 @@ class LocalExecutor:
     """Implements ``domain.ports.Executor`` with processes in the user's interpreter.
 
     Compile workers live in a pool and each serves one target; the device worker lives until a
-    job kills it; fresh device jobs get a new process, kept warm ahead of time. Deadlines count
-    from the moment a ready worker gets the job. ``scratch`` holds temporary files; the compile
-    cache in it is shared by compile and device workers.
+    job kills it; fresh device jobs get a new process. Both kinds of device worker are drawn from
+    one spare that is kept warm: modules imported, no device touched. Deadlines count from the
+    moment a ready worker gets the job. Compile and interpreter workers see no card at all.
+    ``scratch`` holds temporary files and the compile cache that compile and device workers share.
     """
 
     def __init__(
@@ -63,8 +64,8 @@ class LocalExecutor:
         self._imports = imports
         self._compile = WorkerPool(lambda: self._start(Lane.COMPILE), compile_workers)
         self._interpret = WorkerPool(lambda: self._start(Lane.INTERPRET), interpret_workers)
-        self._device = WorkerPool(lambda: self._start(Lane.DEVICE), 1)
         self._fresh = FreshWorkers(lambda: self._start(Lane.FRESH_DEVICE))
+        self._device = WorkerPool(self._fresh.draw, 1)
         self._device_lock = asyncio.Lock()
         self._starting: set[asyncio.Future[WorkerProcess]] = set()
         self._closed = False

@@ -74,6 +74,7 @@ class FreshWorkers:
     def __init__(self, start: Starter) -> None:
         self._start = start
         self._spare: asyncio.Task[WorkerProcess] | None = None
+        self._drawing = asyncio.Lock()
         self._busy: set[WorkerProcess] = set()
 
     def prepare(self) -> None:
@@ -84,7 +85,7 @@ class FreshWorkers:
 
     async def run(self, job: Job, deadline_seconds: float) -> JobResult:
         """Run a job in the spare, and replace the spare. Raises StartError."""
-        worker = await self._draw()
+        worker = await self.draw()
         self._busy.add(worker)
         try:
             return await worker.run(job, deadline_seconds)
@@ -101,16 +102,18 @@ class FreshWorkers:
                 self._busy.add(await spare)
         await asyncio.gather(*(worker.kill() for worker in self._busy))
 
-    async def _draw(self) -> WorkerProcess:
-        self.prepare()
-        spare = self._spare
-        assert spare is not None
-        try:
-            worker = await asyncio.shield(spare)
-        except StartError:
+    async def draw(self) -> WorkerProcess:
+        """Hand the spare over, as soon as it is ready, and begin to start the next."""
+        async with self._drawing:
+            self.prepare()
+            spare = self._spare
+            assert spare is not None
+            try:
+                worker = await asyncio.shield(spare)
+            except StartError:
+                self._spare = None
+                raise
             self._spare = None
-            raise
-        self._spare = None
         if worker.process.returncode is not None:  # it died while it waited
             await worker.kill()
             worker = await self._start()

@@ -104,7 +104,7 @@ async def test_close_ends_children_and_daemons_of_a_job(make_executor, tmp_path)
 
 async def test_a_cancelled_job_leaves_no_process(make_executor, tmp_path):
     executor = make_executor()
-    task = asyncio.create_task(executor.run(HangJob("spin", 600), Lane.DEVICE, 600))
+    task = asyncio.create_task(executor.run(HangJob("spin", 600), Lane.COMPILE, 600))
     mark = str(tmp_path / "scratch")
     while not processes_marked(mark):
         await asyncio.sleep(0.02)
@@ -240,3 +240,13 @@ async def test_close_ends_workers_that_are_still_starting(make_executor, tmp_pat
     assert processes_marked(str(tmp_path / "scratch")) == []
     result = await asyncio.wait_for(job, 5)
     assert "closed" in result.reply.message
+
+
+async def test_each_device_worker_is_drawn_once_from_the_spare(make_executor):
+    executor = make_executor()
+    await executor.prepare(Lane.FRESH_DEVICE)
+    warming = asyncio.create_task(executor.prepare(Lane.DEVICE))
+    fresh = await show(executor, "process", Lane.FRESH_DEVICE)
+    await warming
+    assert fresh != await show(executor, "process", Lane.DEVICE)
+    assert fresh != await show(executor, "process", Lane.FRESH_DEVICE)
