@@ -18,12 +18,14 @@ _TOKEN = re.compile(
     r"""\#[^\n]*|\\\r?\n|
     [rRbBuUfFtT]{0,2}(?:\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}
         |"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|
-    \w+|
+    [^\W\d]\w*|
     \n[ \t]*|
+    0[xXoObB]\w+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d[\d_]*)?\w*|
     \*\*=?|//=?|>>=?|<<=?|->|:=|[-+*/%@&|^=<>!]=|
     [^\s\w]""",
     re.S | re.X,
 )
+_BARE_POINT = re.compile(r"\.(?!\d)")
 _NEWLINE, _INDENT, _DEDENT = "\n", "\n>", "\n<"
 _LAYOUT = frozenset({_NEWLINE, _INDENT, _DEDENT})
 _FOR_IN = "for in"
@@ -47,7 +49,7 @@ _BEFORE = frozenset((
 """Tokens after which a parenthesis groups and nothing binds to its left."""
 _AFTER = frozenset((")", "]", "}", ",", ":", "=", "as", *_LAYOUT))
 """Tokens before which nothing binds to the right of a closed group."""
-_TUPLE_BEFORE = frozenset(("=", "+=", "return", "with", "del", "import", "except", _FOR_IN))
+_TUPLE_BEFORE = frozenset(("=", "+=", "return", "yield", "with", "del", "import", "except", _FOR_IN))
 _PLAIN = frozenset((
     ".", ",", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "**", "//", ">>", "<<",
     "==", "!=", "<=", ">=",
@@ -181,13 +183,14 @@ class _Reader:
                 if self.strings:
                     self._flush_strings(token)
                 self._begin(token)
-                if head.isalnum() or head == "_":
+                if head.isalnum() or head == "_" or (head == "." and len(token) > 1):
                     self._word(token)
                 else:
                     self._sign(token)
                 self.calm = self._is_calm()
         self._end_line(0)
         self._settle(_NEWLINE)
+        self.names.follow(_NEWLINE, 0)
 
     def _is_calm(self) -> bool:
         """True if names and operators need no thought: nothing is due, nothing is being bound."""
@@ -286,8 +289,8 @@ class _Reader:
     def _word(self, token: str) -> None:
         depth, before, names = len(self.brackets), self.previous, self.names
         names.follow(token, depth)
-        if token[0].isdigit():
-            self._emit(token, token.lower())
+        if token[0].isdigit() or token[0] == ".":
+            self._emit(token, _number(token))
             return
         if token in _KEYWORDS:
             self._keyword(token, depth)
@@ -380,6 +383,14 @@ class _Reader:
         text, read = _string_value(" ".join(raw))
         self.names.read.update(read)
         self._emit('"', text)
+
+
+def _number(token: str) -> str:
+    """``.5``, ``1.`` and ``1E5`` as formatters write them."""
+    text = token.lower()
+    if "." in text:
+        text = _BARE_POINT.sub(".0", "0" + text if text[0] == "." else text)
+    return text
 
 
 def _string_value(text: str) -> tuple[str, tuple[str, ...]]:

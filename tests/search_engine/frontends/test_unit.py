@@ -179,6 +179,11 @@ def test_changes_of_the_unit_change_the_hash(old: str, new: str) -> None:
     assert hash_of(TEXT.replace(old, new)) != hash_of(TEXT)
 
 
+def test_a_name_in_the_last_place_is_read() -> None:
+    text = TEXT.replace("// WIDTH", "// 128 + LAST").replace("OTHER = 7", "OTHER = 7\nLAST = 0")
+    assert hash_of(text.replace("LAST = 0", "LAST = 1")) != hash_of(text)
+
+
 def test_a_local_name_is_not_the_constant_of_that_name() -> None:
     text = TEXT + "\nx = torch.zeros(1)\nn = x.numel()\n"
     assert hash_of(text.replace("zeros(1)", "zeros(2)")) == hash_of(text)
@@ -210,6 +215,8 @@ def test_a_local_name_is_not_the_constant_of_that_name() -> None:
         ("def f(a, *, b): pass", "def f(a, *b): pass"),
         ("x = a[1:2]", "x = a[1, 2]"),
         ("f(*a)", "f(a)"),
+        ("x = 1.5", "x = 1.05"),
+        ("x = a.b", "x = a .b.c"),
         ("x = a if b else c", "x = (a if b else c) if b else c"),
         ("f()", "f(())"),
     ],
@@ -227,6 +234,7 @@ def test_syntax_that_differs_has_different_tokens(one: str, other: str) -> None:
         ("class A(): pass", "class A:\n  pass"),
         ("x = (a, b)", "x = a, b"),
         ("x = 0XFF + 1E5", "x = 0xff + 1e5"),
+        ("x = [.5, 1., 1.E-5, 2.0]", "x = [0.5, 1.0, 1.0e-5, 2.0]"),
         ("x = {'a': (1), 'b': 2,}", 'x = {"a": 1, "b": 2}'),
         ("x = f'{a!r:>{w}} it' f\"s\"", 'x = f"{a!r:>{w}} its"'),
         ("f(a=(1 if b else 2))", "f(a=1 if b else 2)"),
