@@ -133,7 +133,7 @@ class Analyser:
             snapshot = await self.in_thread(
                 lambda: analyse(document.uri, document.path, document.root, version, text)
             )
-        except Exception:  # noqa: BLE001 - request guard: a parser's mistake must not end typing
+        except Exception:
             log.exception("cannot analyse %s", document.path)
             slot.task = None
             return

@@ -8,6 +8,7 @@ from kernel_lsp.offers import Offer
 from kernel_lsp.snapshot import Snapshot, UnitView
 from search_engine.domain.event import ImprovementFound
 from search_engine.domain.kernel import Module, Unit
+from search_engine.domain.run import Outcome, RunReport
 
 NEWEST_RUNS = 5
 """Archived runs of one unit that are read; older ones are for the command line."""
@@ -36,14 +37,22 @@ def load_offers(archive: str, snapshot: Snapshot, views: tuple[UnitView, ...]) -
     """Offers that the archive has for units in the form of the buffer, oldest first."""
     found: list[Offer] = []
     for view in views:
-        for run in engine.kept_runs(archive, view.hash)[:NEWEST_RUNS]:
-            for event in run.improvements:
-                if not event.verified and event.evidence.speedup is not None:
-                    continue
-                offer = _archived_offer(run.id, event, snapshot, view)
-                if offer is not None:
-                    found.append(offer)
+        for report in engine.archived_reports(archive, view.hash)[:NEWEST_RUNS]:
+            event = _event_of(report)
+            offer = _archived_offer(report.run, event, snapshot, view) if event else None
+            if offer is not None:
+                found.append(offer)
     return tuple(reversed(found))
+
+
+def _event_of(report: RunReport) -> ImprovementFound | None:
+    """What a finished or cut off run had found last, if that may be offered."""
+    if report.best is None or report.evidence is None:
+        return None
+    if report.outcome not in (Outcome.IMPROVED, Outcome.UNMEASURED):
+        return None
+    verified = report.outcome is Outcome.IMPROVED
+    return ImprovementFound(report.best, report.evidence, verified, report.spend.wall_seconds)
 
 
 def _archived_offer(

@@ -42,8 +42,10 @@ class ApplyAnswer:
 class Client(Protocol):
     """What the server can ask of an editor. Things that it lacks are silently left out."""
 
-    draws_runs: bool
-    """The editor shows runs itself, from ``kernelLsp/runUpdate``."""
+    @property
+    def draws_runs(self) -> bool:
+        """The editor shows runs itself, from ``kernelLsp/runUpdate``."""
+        ...
 
     def publish(self, snapshot: Snapshot, diagnostics: tuple[Diagnostic, ...]) -> None:
         """Show the diagnostics of a file."""

@@ -72,7 +72,7 @@ async def cancel(session: Session, argument: Argument) -> Answer:
 
 
 async def show_review(session: Session, argument: Argument) -> Answer:
-    """Show an offer beside the text: ``{runId, candidateId}``, or ``{uri, kernel}`` for the best."""
+    """Show an offer beside the text: ``{runId, candidateId}``, else the best here."""
     offer = await _offer(session, argument)
     current = await _is_current(session, offer)
     shown = await session.analyser.in_thread(lambda: review(offer, current))

@@ -10,19 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_engine.domain.candidate import TextEdit
-from search_engine.domain.event import ImprovementFound
 from search_engine.domain.kernel import Entry, Module, Unit
+from search_engine.domain.run import RunReport
 from search_engine.domain.workload import Workload, WorkloadProblem
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRun:
-    """A run from the archive with what it found."""
-
-    id: str
-    kernel: str
-    created: str
-    improvements: tuple[ImprovementFound, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,38 +24,36 @@ class Version:
 
 
 def preload() -> None:
-    """Import the service."""
+    """Import the service and the parser."""
     parse_module("", "warm.py")
 
 
 def parse_module(text: str, path: str) -> Module:
     """Kernels, entries, launches and units of one file; tolerant of broken code."""
-    from kernel_lsp import _engine_now as service
+    from search_engine import service
 
-    # An unsaved document has no suffix; the editor has said that it is Python.
-    name = path if path.endswith(".py") else f"{path}.py"
-    return service.read_module(Path(name), text)
+    return service.parse_module(text, path)
 
 
 def workloads_of(
     module: Module, root: str
 ) -> tuple[tuple[Workload, ...], tuple[WorkloadProblem, ...]]:
     """Declared and recorded workloads, and the mistakes in declarations."""
-    from kernel_lsp import _engine_now as service
+    from search_engine import service
 
     return service.all_workloads(module, Path(root))
 
 
 def refusal(module: Module, unit: Unit, workload: Workload | None) -> str | None:
     """Why a unit cannot be run with a workload, naming the remedy; None if it can be."""
-    from kernel_lsp import _engine_now as service
+    from search_engine import service
 
     return service.workload_refusal(module, unit, workload)
 
 
 def declare(module: Module, entry: Entry) -> str:
     """Comment lines, each with its end, for directly above ``entry``."""
-    from kernel_lsp import _engine_now as service
+    from search_engine import service
 
     return service.declare(module, entry, None)
 
@@ -76,7 +64,7 @@ def transplant(base: Version, candidate: Version, current: Version) -> tuple[Tex
     Raises ValueError if the unit has another hash than the base's, or if the candidate changes
     anything outside the unit.
     """
-    from kernel_lsp import _engine_now as service
+    from search_engine import service
 
     return service.transplant(
         base.text, base.unit, candidate.text, candidate.unit, current.text, current.unit
@@ -85,17 +73,16 @@ def transplant(base: Version, candidate: Version, current: Version) -> tuple[Tex
 
 def unified_diff(old: str, new: str, path: str) -> str:
     """A diff for people and for ``patch``."""
-    from kernel_lsp import _engine_now as service
+    from search_engine import service
 
     return service.unified_diff(old, new, path)
 
 
-def kept_runs(archive: str, unit_hash: str) -> tuple[KeptRun, ...]:
+def archived_reports(archive: str, unit_hash: str) -> tuple[RunReport, ...]:
     """Runs of a unit in any environment, newest first; empty if the archive cannot be read."""
-    from kernel_lsp import _engine_now as service
+    from search_engine import service
 
     try:
-        stored = service.stored_runs(Path(archive), unit_hash)
+        return service.archive_runs(Path(archive), unit_hash)
     except service.ArchiveError:
         return ()
-    return tuple(KeptRun(run.id, run.kernel, run.created, run.improvements) for run in stored)

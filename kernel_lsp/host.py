@@ -66,7 +66,7 @@ class HostProcess:
             try:
                 line = await self.process.stdout.readline()
             except ValueError:
-                log.error("the search host wrote a line over %d bytes", LINE_LIMIT_BYTES)
+                log.exception("the search host wrote a line over %d bytes", LINE_LIMIT_BYTES)
                 return
             if not line:
                 return
@@ -141,7 +141,7 @@ class HostLauncher:
         )
         host = HostProcess(process)
         host.start_stderr()
-        host._write(request)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        host._write(request)  # pyright: ignore[reportPrivateUsage]
         return host
 
 

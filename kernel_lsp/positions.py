@@ -1,8 +1,8 @@
 """Lines and columns as the protocol counts them.
 
-The protocol knows three line ends (``\\n``, ``\\r\\n``, ``\\r``) and counts columns in UTF-8, UTF-16
-or UTF-32 units. Python's ``str.splitlines`` also breaks at form feeds and other signs, so a file
-with a form feed would be read one line off; this module splits as the protocol does.
+The protocol knows three line ends (``\\n``, ``\\r\\n``, ``\\r``) and counts columns in units of
+UTF-8, UTF-16 or UTF-32. Python's ``str.splitlines`` also breaks at form feeds and other signs, so
+a file with a form feed would be read one line off; this module splits as the protocol does.
 """
 
 from __future__ import annotations

@@ -51,10 +51,12 @@ QUIET_SECONDS = 60.0
 class KernelServer(LanguageServer):
     """One server for one editor."""
 
-    protocol: KernelProtocol
+    protocol: KernelProtocol  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, places: Places, launcher: HostLauncher) -> None:
-        super().__init__("kernel-lsp", VERSION, protocol_cls=KernelProtocol)
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
+            "kernel-lsp", VERSION, protocol_cls=KernelProtocol
+        )
         self.editor = Editor(self)
         self.session = Session(
             client=self.editor,

@@ -143,8 +143,8 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 def project_layer(root: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """``[tool.kernel-lsp]`` of the project, and a sentence for each key it may not set."""
-    tool = _read_toml(root / "pyproject.toml").get("tool", {})
-    table = tool.get("kernel-lsp", {}) if isinstance(tool, dict) else {}
+    tool: Any = _read_toml(root / "pyproject.toml").get("tool", {})
+    table: Any = cast("dict[str, Any]", tool).get("kernel-lsp", {})
     if not isinstance(table, dict):
         return {}, ("pyproject.toml: [tool.kernel-lsp] must be a table",)
     data = _camel_keys(cast("dict[str, Any]", table))
@@ -218,7 +218,7 @@ def _value(kind: Any, data: Any, path: str, problems: list[str]) -> Any:
         return tuple(_scalar(str, item) for item in _sequence(data))
     if origin is dict:
         return {str(key): _scalar(str, item) for key, item in _mapping(data).items()}
-    return _scalar(kind, data)
+    return _scalar(cast("type", kind), data)
 
 
 def _choice(data: Any, choices: tuple[Any, ...]) -> Any:

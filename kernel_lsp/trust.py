@@ -27,7 +27,7 @@ class TrustStore:
         """Read the file; a missing or broken one means that nothing is trusted."""
         try:
             data: Any = json.loads(path.read_text(encoding="utf-8"))
-            roots = cast("list[Any]", data["roots"])
+            roots = list(cast("list[Any]", data["roots"]))
         except (OSError, ValueError, KeyError, TypeError):
             roots = []
         return cls(path, None, {str(root) for root in roots})

@@ -1,4 +1,4 @@
-"""Diagnostics: one summary per kernel on its name, and mistakes in declarations where they stand."""
+"""Diagnostics: one summary per kernel on its name, and mistakes where they stand."""
 
 from __future__ import annotations
 

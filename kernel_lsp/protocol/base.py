@@ -6,6 +6,11 @@
 - ``exit``, end of input and a dead editor end the process and its children.
 """
 
+# pygls types its tables loosely, and its built-in handlers as generators; it accepts coroutines and
+# plain functions in their place.
+# pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from __future__ import annotations
 
 import contextvars
@@ -57,11 +62,10 @@ class KernelProtocol(LanguageServerProtocol):
         method = "?"
         try:
             data: Any = json.loads(body)
-            method = str(data.get("method", "response")) if isinstance(data, dict) else "?"
-            self._dispatch(data)
+            method = self._dispatch(data)
         except (ValueError, RecursionError):
             self._answer(None, JsonRpcParseError("the body is not JSON"))
-        except Exception as error:  # noqa: BLE001 - request guard
+        except Exception as error:
             log.exception("cannot handle %s", method)
             self._server.report_server_error(error, FeatureNotificationError)
         seconds = time.perf_counter() - started
@@ -69,25 +73,28 @@ class KernelProtocol(LanguageServerProtocol):
         if seconds > SLOW_SECONDS:
             log.warning("%s held the loop for %.0f ms", method, 1e3 * seconds)
 
-    def _dispatch(self, data: Any) -> None:
+    def _dispatch(self, data: Any) -> str:
+        """Handle one decoded message; its method, for the log."""
         if not isinstance(data, dict):
             self._answer(None, JsonRpcInvalidRequest("a message is one object"))
-            return
+            return "?"
         message = cast("dict[str, Any]", data)
+        method = str(message.get("method", "response"))
         is_request = "id" in message and "method" in message
         problem = self._refusal(message)
         if problem is not None:
             if is_request:
                 self._answer(message["id"], problem)
-            return
+            return method
         try:
             structured = self.structure_message(message)
         except JsonRpcException as error:
             self._malformed(message, error)
-            return
+            return method
         if is_request:
             self._received[message["id"]] = (message["method"], time.perf_counter())
-        self.handle_message(structured)
+        self.handle_message(cast("Any", structured))
+        return method
 
     def _refusal(self, message: dict[str, Any]) -> JsonRpcException | None:
         """Why a message is not handled at all; None if it is."""

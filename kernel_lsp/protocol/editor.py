@@ -32,7 +32,7 @@ ASK_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Bar:
-    """A progress: asked for, open or closed. Nothing is sent before ``open`` or after ``closed``."""
+    """A progress: nothing is sent before it is open or after it is closed."""
 
     open: bool = False
     closed: bool = False

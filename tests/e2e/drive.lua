@@ -146,8 +146,12 @@ vim.cmd("Kernel apply")
 wait("applied by command", function()
   return block() == "256"
 end)
+wait("applied is known again", shown("KL001", "applied"))
 vim.cmd("silent undo")
 wait("undone again", shown("KL001", "available"))
+if vim.fn.execute("messages"):find("not as expected", 1, true) then
+  fail("the server did not see its own edit arrive")
+end
 if vim.fn.readfile(vim.env.FILE)[18] ~= "    BLOCK = 128" then
   fail("the file on disk was written")
 end

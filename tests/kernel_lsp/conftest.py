@@ -7,9 +7,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from conftest_kernel import KERNEL  # noqa: E402
-from lsp_conformance import check_traffic  # noqa: E402
-from lsp_wire import Wire  # noqa: E402
+from conftest_kernel import KERNEL
+from lsp_conformance import check_traffic
+from lsp_wire import Wire
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The kernel that the server's tests open."""
 
-KERNEL = '''\
+KERNEL = """\
 import torch
 import triton
 import triton.language as tl
@@ -21,4 +21,4 @@ def double(x):
     BLOCK = 128
     double_kernel[(triton.cdiv(n, BLOCK),)](x, y, n, BLOCK=BLOCK)
     return y
-'''
+"""

@@ -32,9 +32,9 @@ from search_engine.domain.run import (
     Evidence,
     ExitReason,
     Outcome,
+    Rung,
     RunId,
     RunReport,
-    Rung,
     RunState,
     Spend,
 )
@@ -146,7 +146,7 @@ def flood(request) -> None:
 
 def noise(request) -> None:
     """Things that are no events between events."""
-    sys.stdout.write("not json\n{}\n[1]\nnull\n{\"type\": \"Unknown\"}\n")
+    sys.stdout.write('not json\n{}\n[1]\nnull\n{"type": "Unknown"}\n')
     os.write(1, b"\xff\xfe raw bytes\n")
     subprocess.run([sys.executable, "-c", "print('a child prints')"], check=True)
     improve(request)

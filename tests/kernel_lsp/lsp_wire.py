@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -276,10 +277,8 @@ class Wire:
             result = {"success": True}
         elif method == "workspace/configuration":
             result = [None for _ in message["params"]["items"]]
-        try:
+        with contextlib.suppress(OSError):  # the server may have ended
             self.send({"id": message["id"], "result": result})
-        except OSError:
-            pass  # the server has ended
 
 
 def apply_text(text: str, edits: list[dict]) -> str:

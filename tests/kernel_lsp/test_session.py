@@ -97,9 +97,11 @@ def test_runs_on_one_device_queue_visibly(wire, kernel):
     server.command("cancel", runId=first["runId"])
     server.diagnostics(one, lambda found: "KL001" in codes(found))
     update = server.wait(
-        lambda m: m.get("method") == "$/progress"
-        and m["params"]["token"] == second["token"]
-        and "tried" in (m["params"]["value"].get("message") or "")
+        lambda m: (
+            m.get("method") == "$/progress"
+            and m["params"]["token"] == second["token"]
+            and "tried" in (m["params"]["value"].get("message") or "")
+        )
     )
     assert "tried" in update["params"]["value"]["message"]
     server.command("cancel", runId=second["runId"])
@@ -305,8 +307,10 @@ def test_a_kernel_edited_during_its_run(wire, kernel):
     server.command("optimize", uri=uri, kernel="double_kernel")
     server.change(uri, kernel.replace("2 * x", "3 * x"), 2)
     suffix = server.wait(
-        lambda m: m.get("method") == "$/progress"
-        and "(for the version at start)" in (m["params"]["value"].get("message") or "")
+        lambda m: (
+            m.get("method") == "$/progress"
+            and "(for the version at start)" in (m["params"]["value"].get("message") or "")
+        )
     )
     assert len(suffix["params"]["value"]["message"]) <= 60
     server.progress("end")
@@ -340,9 +344,11 @@ def test_an_edit_that_did_not_arrive_is_not_claimed(wire, kernel, reply):
     answer = server.command("apply", uri=uri, kernel="double_kernel")
     assert answer["result"]["applied"] is False
     server.wait(
-        lambda m: m.get("method") == "window/showMessage"
-        and m["params"]["type"] == 2
-        and "Apply 1.82x rewrite of double_kernel" in m["params"]["message"]
+        lambda m: (
+            m.get("method") == "window/showMessage"
+            and m["params"]["type"] == 2
+            and "Apply 1.82x rewrite of double_kernel" in m["params"]["message"]
+        )
     )
 
 
@@ -527,7 +533,7 @@ def test_hover_shows_the_evidence(wire, kernel):
 
 
 def test_the_report_tells_no_secret_and_no_source(wire, kernel):
-    server, uri = optimized(wire, kernel, options={"API_KEY": "s3cret-value"})
+    server, _ = optimized(wire, kernel, options={"API_KEY": "s3cret-value"})
     text = server.command("report")["result"]["report"]
     assert "API_KEY" in text and "r1 double_kernel: finished" in text
     log = Path(server.folder / "state" / "kernel-lsp" / "log" / "server.log")

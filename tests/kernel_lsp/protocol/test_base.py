@@ -166,5 +166,3 @@ def test_work_done_token_of_a_command_is_used(wire):
         if m.get("method") == "$/progress" and m["params"]["token"] == "mine"
     ]
     assert kinds == ["begin", "end"]
-
-
