@@ -49,7 +49,9 @@ _BEFORE = frozenset((
 """Tokens after which a parenthesis groups and nothing binds to its left."""
 _AFTER = frozenset((")", "]", "}", ",", ":", "=", "as", *_LAYOUT))
 """Tokens before which nothing binds to the right of a closed group."""
-_TUPLE_BEFORE = frozenset(("=", "+=", "return", "yield", "with", "del", "import", "except", _FOR_IN))
+_TUPLE_BEFORE = frozenset(
+    ("=", "+=", "return", "yield", "with", "del", "import", "except", _FOR_IN)
+)
 _PLAIN = frozenset((
     ".", ",", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "**", "//", ">>", "<<",
     "==", "!=", "<=", ">=",

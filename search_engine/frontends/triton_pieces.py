@@ -7,6 +7,7 @@ unclosed bracket from swallowing the kernels below it.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ _QUOTED = re.compile(
     rb"|'(?:[^'\\\n]|\\.)*'",
     re.S,
 )
+_TRIPLE = re.compile(rb'"""|\'\'\'')
 _HASH = 0x23
 _CACHED_PIECES = 1024
 """A few versions of a file with some hundred definitions."""
@@ -115,9 +117,10 @@ def multiline_strings(data: bytes) -> tuple[tuple[int, int], ...]:
 
 def split(data: bytes) -> tuple[tuple[int, int], ...]:
     """``(start, end)`` of the pieces of a file, in order and without gaps."""
-    strings = multiline_strings(data)
+    boundaries = list(_BOUNDARY.finditer(data))
+    strings = multiline_strings(data) if _may_be_quoted(data, boundaries) else ()
     starts, index, decorated = [0], 0, False
-    for match in _BOUNDARY.finditer(data):
+    for match in boundaries:
         at = match.start()
         while index < len(strings) and strings[index][1] <= at:
             index += 1
@@ -127,6 +130,14 @@ def split(data: bytes) -> tuple[tuple[int, int], ...]:
             starts.append(at)
         decorated = match.group() == b"@"
     return tuple(zip(starts, [*starts[1:], len(data)], strict=True))
+
+
+def _may_be_quoted(data: bytes, boundaries: list[re.Match[bytes]]) -> bool:
+    """False if no boundary stands between two triple quotes, which costs little to see."""
+    quotes = [match.start() for match in _TRIPLE.finditer(data)]
+    return len(quotes) % 2 == 1 or any(
+        bisect.bisect_right(quotes, match.start()) % 2 for match in boundaries
+    )
 
 
 @functools.lru_cache(_CACHED_PIECES)
