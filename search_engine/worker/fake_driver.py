@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from search_engine.worker.machine_code import registers_of_cubin
+from search_engine.worker.machine_code import amd, registers_of_cubin
 
 _MOST_LAUNCHES = 256
 
@@ -93,8 +93,14 @@ class FakeDriver:
     ) -> tuple[int, int, int, int, int]:
         """Module, function, registers, spills, most threads of a block."""
         del name, shared, device
-        registers = registers_of_cubin(binary) if self.card.backend == "cuda" else 0
-        return 1, 1, registers, 0, 1024
+        return 1, 1, self._registers(binary), 0, 1024
+
+    def _registers(self, binary: bytes) -> int:
+        """Registers per thread: user code computes occupancies with them."""
+        if self.card.backend == "cuda":
+            return registers_of_cubin(binary)
+        texts = [k.asm["amdgcn"] for k in self.compiled.values() if k.kernel == binary]
+        return amd(texts[-1]).registers if texts else 0
 
     def unload_module(self, *_arguments: Any) -> None:
         """Nothing was loaded."""

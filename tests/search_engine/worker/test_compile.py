@@ -88,6 +88,18 @@ def matmul(a, b):
     matmul_kernel[lambda meta: (triton.cdiv(n, meta["B"]), triton.cdiv(n, meta["B"]))](a, b, c, n)
     return c
 """
+PERSISTENT = SOFTMAX.replace(
+    "        for _ in range(repeat):\n"
+    "            softmax_kernel[lambda meta: (triton.cdiv(x.shape[0], 1),)](\n"
+    "                x, y, x.shape[1], x.stride(0), BLOCK=triton.next_power_of_2(x.shape[1]), "
+    "num_warps=8\n"
+    "            )\n",
+    "        arguments = (x, y, x.shape[1], x.stride(0), triton.next_power_of_2(x.shape[1]))\n"
+    "        kernel = softmax_kernel.warmup(*arguments, num_warps=8, grid=(1,))\n"
+    "        kernel._init_handles()\n"
+    "        fitting = 65536 // (kernel.n_regs * 256)\n"
+    "        kernel[(fitting * 7, 1, 1)](*arguments)\n",
+)
 READS = SOFTMAX.replace("    y = torch.empty_like(x)\n", "    y = torch.empty_like(x)\n"
                         "    assert x.sum().item() == 0\n    y = y[:, :].to('cuda')\n")  # fmt: skip
 
@@ -97,6 +109,7 @@ VERSIONS = {
     "typo": SOFTMAX.replace("tl.exp(values)", "tl.exponent(values)"),
     "argument": SOFTMAX.replace("x, y, x.shape[1], x.stride(0)", "x, y, x.shape[1]"),
     "reads": READS,
+    "persistent": PERSISTENT,
     "raises": SOFTMAX.replace("    torch.cuda.synchronize()", "    y.no_such_method()"),
     "none": SOFTMAX.replace("range(repeat)", "range(0)"),
     "syntax": SOFTMAX + "def broken(:\n",
@@ -203,6 +216,11 @@ def test_an_autotuned_kernel_takes_its_first_configuration(replies):
     assert (facts.grid, facts.warps, facts.stages) == ((16, 16, 1), 4, 4)
     assert facts.tensor_instructions > 0
     assert facts.shared_bytes >= 64 * 64 * 2
+
+
+def test_an_entry_may_size_its_grid_by_the_registers_of_a_warmed_up_kernel(replies):
+    (facts,) = launches(replies["persistent"])
+    assert facts.grid == (65536 // (facts.registers * 256) * 7, 1, 1)
 
 
 def test_an_entry_that_reads_values_compiles_on_host_tensors(replies):
