@@ -85,8 +85,10 @@ Safety
     store. Sums are taken in another order.
 
 Evidence
-    On an H200, three-pass softmax 8192 x 8192 fp32 491 to 135 us, three-pass layer norm 16384 x
-    8192 bf16 326 to 140 us, two-pass RMS norm of the same size 518 to 139 us.
+    On an H200, three-pass softmax of 8192 x 8192 fp32 in blocks of 128: 491 to 135 us. Three-pass
+    layer norm of 16384 x 8192 bf16 in blocks of 256: 455 to 134 us on 8 warps, 188 us on 32.
+    Two-pass RMS norm of the same size, blocks of 128: 539 to 135 us. Running sum of 16384 x 8192
+    fp32, blocks of 128: 521 to 263 us.
 """
 
 from __future__ import annotations
@@ -316,7 +318,7 @@ def _power_of_two(value: int) -> int:
 
 
 def _configurations(limit: int) -> tuple[tuple[Assignment, ...], ...]:
-    # Around 16 elements a thread first: fewer leave little in flight, more spill.
-    counts = [count for count in (1, 2, 4, 8, 16, 32) if 4 <= limit // (32 * count) <= 64]
-    counts.sort(key=lambda count: abs((limit // (32 * count)).bit_length() - 5))
+    # Around 32 elements a thread first: fewer leave little in flight, more may spill.
+    counts = [count for count in (1, 2, 4, 8, 16, 32) if 4 <= limit // (32 * count) <= 128]
+    counts.sort(key=lambda count: abs((limit // (32 * count)).bit_length() - 6))
     return tuple((Assignment("num_warps", str(count)),) for count in counts or [1])

@@ -78,7 +78,9 @@ Safety
     sum is rounded in another order.
 
 Evidence
-    On an H200, cross-entropy of 8192 x 32000 bf16, two passes: 1177 to 184 us.
+    On an H200, two-pass cross-entropy of 8192 x 32000 bf16 in blocks of 128: 1205 us; one pass in
+    blocks of 4096 on 8 warps: 155 us; the best of five larger blocks with two passes: 180 us. With
+    blocks of 128 the form by lane takes 250 us where the form with scalars takes 990 us.
 """
 
 from __future__ import annotations
@@ -107,6 +109,7 @@ from search_engine.rules._syntax import (
 from search_engine.rules.vector_accumulator import (
     Accumulation,
     accumulation,
+    block_configurations,
     initial_value,
     is_neutral,
     only_size,
@@ -151,12 +154,14 @@ class OnlineReduction:
                 pair = _pair(statements, first, second, alias)
                 if pair is None:
                     continue
+                hints = () if size is None else block_configurations(subject, size)
                 title = f"compute {pair.top.name} and {pair.total.name} in one pass"
                 edits = _edits(subject, pair, alias, None)
-                found.append(Rewrite(self.name, title, edits, self.numerics))
+                found.append(Rewrite(self.name, title, edits, self.numerics, hints))
                 if size is not None and _has_lanes(subject, statements, first, pair, alias):
                     edits = _edits(subject, pair, alias, size)
-                    found.append(Rewrite(self.name, f"{title}, by lane", edits, self.numerics))
+                    title += ", by lane"
+                    found.append(Rewrite(self.name, title, edits, self.numerics, hints))
         return tuple(found)
 
 

@@ -72,8 +72,8 @@ Safety
     another order. Address arithmetic keeps its integer types.
 
 Evidence
-    On an H200, rotary embedding of 8 x 4096 x 32 x 128 bf16 with one program per head: 635 to
-    138 us with the heads of a position in one program.
+    On an H200, rotary embedding of 8 x 4096 x 32 x 128 bf16 with one program per head: 637 to
+    135 us with 16 heads of a position in one program, 139 us with 16 positions of a head.
 """
 
 from __future__ import annotations

@@ -286,6 +286,21 @@ def test_warps_are_suggested_by_row_length():
     assert first(512) < first(4096) < first(32768)
 
 
+def test_an_autotuned_kernel_keeps_its_list():
+    head = '@triton.autotune([triton.Config({"B": 64}), triton.Config({"B": 256})], key=["N"])\n'
+    text = BY_BLOCK_NUMBER.replace("@triton.jit", head + "@triton.jit")
+    text = text.replace("cols, B)", "cols)").replace("    B = 64\n", "")
+    after = rewritten(RULE, text, tensor("x", "f32", 64, 1000))
+    assert head in after
+    assert "sm[(rows,)](x, out, x.stride(0), cols, ONE_BLOCK=ONE_BLOCK)" in after
+
+
+def test_long_lists_go_on_below_their_first_item():
+    text = rewritten(RULE, _example("rms_norm"), tensor("x", "f32", 64, 99), tensor("w", "f32", 99))
+    assert "BLOCK: tl.constexpr,\n                    ONE_BLOCK: tl.constexpr):" in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
 def test_comments_in_the_loops_stay_in_the_loops():
     text = rewritten(RULE, POINTER_INCREMENTS, tensor("x", "f32", 64, 1000), tensor("w", "f32", 9))
     assert text.count("# squares in float32") == 1
