@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
@@ -34,6 +35,8 @@ PAUSE_SECONDS = 0.02
 
 EXIT_SECONDS = 1.5
 """From a wish to end to the kill; with the kill itself a host is dead within two seconds."""
+
+NICENESS = 10
 
 _BOOT = (
     "import sys, runpy; sys.path.insert(0, sys.argv.pop(1)); "
@@ -129,7 +132,9 @@ class HostLauncher:
 
     async def launch(self, request: dict[str, Any]) -> HostProcess:
         """Start a host and send the request. Raises OSError if it cannot start."""
-        Path(self.cwd).mkdir(parents=True, exist_ok=True)
+        cwd = Path(self.cwd)
+        with contextlib.suppress(OSError):
+            cwd.mkdir(parents=True, exist_ok=True)
         process = await asyncio.create_subprocess_exec(
             *self.command,
             stdin=asyncio.subprocess.PIPE,
@@ -137,8 +142,12 @@ class HostLauncher:
             stderr=asyncio.subprocess.PIPE,
             limit=LINE_LIMIT_BYTES,
             start_new_session=True,
-            cwd=self.cwd,
+            cwd=cwd if cwd.is_dir() else cwd.anchor,
         )
+        with contextlib.suppress(OSError):
+            # Compilers and the interpreter saturate every core: the editor and the server come
+            # first. Inherited by whatever the host starts.
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
         host = HostProcess(process)
         host.start_stderr()
         host._write(request)  # pyright: ignore[reportPrivateUsage]

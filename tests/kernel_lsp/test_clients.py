@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Union
 
@@ -33,7 +34,7 @@ def repair_code_actions(client: LanguageClient) -> None:
     params=EDITORS,
     config=ClientServerConfig(
         server_command=[sys.executable, str(SERVER)],
-        server_env={**os.environ, "XDG_STATE_HOME": "/nonexistent/state"},
+        server_env={**os.environ, "XDG_STATE_HOME": tempfile.mkdtemp()},
     ),
 )
 async def client(request, lsp_client: LanguageClient):
