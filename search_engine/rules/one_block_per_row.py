@@ -101,6 +101,7 @@ from dataclasses import dataclass
 from search_engine.domain.candidate import Assignment, Numerics, Rewrite
 from search_engine.domain.workload import Case, TensorArgument
 from search_engine.rules._base import Patch, Subject
+from search_engine.rules._block_independence import blocks_mean_nothing
 from search_engine.rules._host import HostValues
 from search_engine.rules._lanes import REDUCTIONS, SCANS, DeadLanes
 from search_engine.rules._row_loops import RowLoop, row_loops, step_uses_are_plain
@@ -185,6 +186,10 @@ def _plan(subject: Subject, size: str, alias: str) -> _Plan | None:
         return None
     if _index_escapes(statements, loops):
         return None
+    for loop in loops:
+        before = [node for node in statements if node.lineno < loop.node.lineno]
+        if not blocks_mean_nothing(before, loop, alias):
+            return None
     start = _region_start(statements, loops)
     region = statements[start:]
     lines = unrolled_once(subject.text, region, loops, size, alias)

@@ -317,6 +317,59 @@ NESTED = """    for again in range(0, 3):
 HIDDEN = ("(x, out, x.size(1), BLOCK=64)", "(*[x, out, x.size(1)], BLOCK=64)")
 READ_BOUND = "    n = tl.load(x_ptr).to(tl.int32)\n    total = 0.0"
 
+SECOND_LOOP = """    for start in range(0, n, BLOCK):
+        x = tl.load(x_ptr + row * n + start + tl.arange(0, BLOCK))
+        tl.store"""
+BY_NUMBER = SECOND_LOOP.replace("start in range(0, n, BLOCK)", "k in range(tl.cdiv(n, BLOCK))")
+
+
+def _second_loop(body: str, header: str = SECOND_LOOP.splitlines()[0]) -> str:
+    first, _, last = UNMASKED.partition(SECOND_LOOP)
+    rest = last.partition("\n")[2]
+    return first + header + "\n" + body + "\n" + rest
+
+
+GROUPS = {
+    "elements divided by the maximum of their block": _second_loop(
+        "        x = tl.load(x_ptr + row * n + start + tl.arange(0, BLOCK))\n"
+        "        top = tl.max(x)\n"
+        "        tl.store(out_ptr + row * n + start + tl.arange(0, BLOCK), x / top)"
+    ),
+    "a scale for each block number": _second_loop(
+        "        x = tl.load(x_ptr + row * n + k * BLOCK + tl.arange(0, BLOCK))\n"
+        "        x = x * tl.load(x_ptr + k)\n"
+        "        tl.store(out_ptr + row * n + k * BLOCK + tl.arange(0, BLOCK), x)",
+        BY_NUMBER.splitlines()[0],
+    ),
+    "a scale at the start of each block": _second_loop(
+        "        x = tl.load(x_ptr + row * n + start + tl.arange(0, BLOCK))\n"
+        "        scale = tl.load(x_ptr + start // 64)\n"
+        "        tl.store(out_ptr + row * n + start + tl.arange(0, BLOCK), x * scale)"
+    ),
+    "a pointer to scales that advances by one": _second_loop(
+        "        x = tl.load(x_ptr + row * n + start + tl.arange(0, BLOCK))\n"
+        "        tl.store(out_ptr + row * n + start + tl.arange(0, BLOCK), x * tl.load(x_ptr))\n"
+        "        x_ptr += 1"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", GROUPS.values(), ids=GROUPS.keys())
+def test_blocks_with_a_meaning_of_their_own_keep_their_size(text: str):
+    assert offered(RULE, text, tensor("x", "f32", 64, 1024)) == ()
+
+
+def test_a_start_with_a_name_of_its_own_is_understood():
+    text = _second_loop(
+        "        begin = tl.multiple_of(start, BLOCK)\n"
+        "        at = row * n + begin\n"
+        "        x = tl.load(x_ptr + at + tl.arange(0, BLOCK))\n"
+        "        tl.store(out_ptr + at + tl.arange(0, BLOCK), x / total)"
+    )
+    one_block = rewritten(RULE, text, tensor("x", "f32", 64, 1024)).split("else:")[0]
+    assert "multiple_of" not in one_block
+
+
 REFUSED = {
     "several programs for a row": UNMASKED.replace("program_id(0)", "program_id(0) * BLOCK"),
     "a loop that starts later": UNMASKED.replace("range(0, n, BLOCK)", "range(1, n, BLOCK)"),
