@@ -72,10 +72,15 @@ def find_launch(subject: Subject) -> Launch | None:
     return Launch(call, statement, arguments, bound[1], grid, grid_statement, meta, host)
 
 
-def enclosing(function: ast.FunctionDef, node: ast.AST) -> ast.stmt | None:
-    """The top-level statement of a function that contains a node; None if it is nested deeper."""
+def enclosing(function: ast.FunctionDef | ast.With, node: ast.AST) -> ast.stmt | None:
+    """The statement that contains a node; None if it runs in a loop or under a condition.
+
+    ``with`` blocks (a device guard) run as often as what is around them.
+    """
     for statement in function.body:
         if any(part is node for part in ast.walk(statement)):
+            if isinstance(statement, ast.With):
+                return enclosing(statement, node)
             plain = (ast.Assign, ast.AnnAssign, ast.Expr, ast.FunctionDef, ast.Return)
             return statement if isinstance(statement, plain) else None
     return None
@@ -109,10 +114,12 @@ def add_size(patch: Patch, subject: Subject, launch: Launch, name: str, value: s
         add_argument(patch, launch.call, f"{name}={value}")
 
 
-def add_constant(patch: Patch, subject: Subject, launch: Launch, name: str, value: str) -> None:
-    """Give the kernel a meta-parameter, passed by keyword."""
+def add_constant(
+    patch: Patch, subject: Subject, launch: Launch, name: str, value: str, default: str
+) -> None:
+    """Give the kernel a meta-parameter, passed by keyword; ``default`` where one must be written."""
     tl = language_alias(subject.tree)
-    add_parameter(patch, subject.kernel_node, name, f"{tl}.constexpr", value)
+    add_parameter(patch, subject.kernel_node, name, f"{tl}.constexpr", default)
     add_argument(patch, launch.call, f"{name}={value}")
 
 

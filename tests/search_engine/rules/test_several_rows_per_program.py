@@ -164,6 +164,17 @@ def test_the_axis_whose_rows_share_most_comes_first():
     assert "grid = (triton.cdiv(n_heads, ROWS), seq_len, batch)" in text
 
 
+def test_a_launch_under_a_device_guard_is_understood():
+    guarded = ROPE.replace(
+        "    rope_kernel[", "    with torch.device(x.device):\n        rope_kernel["
+    )
+    for rewrite in offered(RULE, guarded, *ROPE_ARGUMENTS):
+        text = apply_edits(guarded, rewrite.edits)
+        assert "    ROWS = " in text.split("with torch.device")[0]
+        assert "ROWS=ROWS" in text.split("with torch.device")[1]
+    assert len(offered(RULE, guarded, *ROPE_ARGUMENTS)) == 3
+
+
 def test_only_a_kernel_without_reductions_is_exact():
     assert offered(RULE, ROPE, *ROPE_ARGUMENTS)[0].numerics is Numerics.EXACT
     (groups,) = offered(RULE, GROUP_SCALE, tensor("x", "f32", 1000, 128))
