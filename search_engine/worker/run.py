@@ -143,12 +143,12 @@ def collect(result: Any, workload: Workload, inputs: Inputs) -> tuple[Output, ..
         name = storages.get(_storage(tensor), f"result {position}")
         returned.add(name)
         outputs.append(Output(name, tensor))
-    for name in inputs.written:
-        if name not in returned:
-            outputs.append(Output(name, inputs.arguments[name]))
-    for name, gradient in zip(workload.gradients, gradients, strict=True):
-        if gradient is not None:
-            outputs.append(Output(f"gradient of {name}", gradient, gradient=True))
+    outputs.extend(Output(n, inputs.arguments[n]) for n in inputs.written if n not in returned)
+    outputs.extend(
+        Output(f"gradient of {name}", gradient, gradient=True)
+        for name, gradient in zip(workload.gradients, gradients, strict=True)
+        if gradient is not None
+    )
     return tuple(outputs)
 
 

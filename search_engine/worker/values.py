@@ -138,17 +138,16 @@ def _recorded(argument: TensorArgument, root: Path) -> Any:
     return values
 
 
+_FACTORS = {
+    Variant.NORMAL: 1.0, Variant.TRIPLED: 3.0, Variant.HUNDREDTH: 0.01, Variant.NEGATED: -1.0,
+}  # fmt: skip
+
+
 def _varied(torch: Any, x: Any, variant: Variant, argument: TensorArgument, g: Any) -> Any:
     """``x`` is float32 of the argument's shape, owned by the caller."""
+    if variant in _FACTORS:
+        return x * _FACTORS[variant]
     match variant:
-        case Variant.NORMAL:
-            return x
-        case Variant.TRIPLED:
-            return x * 3
-        case Variant.HUNDREDTH:
-            return x * 0.01
-        case Variant.NEGATED:
-            return -x
         case Variant.CONSTANT_ROWS:
             return x[..., :1].expand(x.shape) if x.dim() and x.shape[-1] else x
         case Variant.LARGE_MEAN:
@@ -156,14 +155,14 @@ def _varied(torch: Any, x: Any, variant: Variant, argument: TensorArgument, g: A
         case Variant.DENORMALS:
             return x * _smallest_normal(torch, argument.dtype) * 0.25
         case Variant.TIES:
-            return x.mul(1.0).round()
+            return x.round()
         case Variant.ZEROS:
             return torch.copysign(torch.zeros_like(x), x)
         case Variant.OUTLIER:
             return _planted(torch, x, (_OUTLIER,), g)
         case Variant.INFINITE:
             return _planted(torch, x, (math.inf, -math.inf), g)
-        case Variant.NAN:
+        case _:
             return _planted(torch, x, (math.nan,), g)
 
 

@@ -1,0 +1,186 @@
+"""The input plan: on which sizes, values and layouts a candidate is compared with the baseline.
+
+Edge shapes come from the smallest declared case, because they are about masks and bounds and not
+about size. An input that is not declared counts only if the reference evaluates on it and the
+baseline passes its own gate there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from search_engine.domain.workload import Case, Role, TensorArgument, Workload
+from search_engine.worker.extents import Group, bind, elements, free_groups, groups
+from search_engine.worker.guards import contiguous_strides
+from search_engine.worker.values import Variant
+
+_PRIMES = (37, 67, 101, 131, 163)
+_LONG_PRIME = 1021
+_DEFAULT_TILE = 128
+_MOST_ELEMENTS = 1 << 26
+_SMALL_ELEMENTS = 1 << 20
+"""Value variants and layouts need no more elements than this to show a mistake."""
+_SCREENED_VARIANTS = (
+    Variant.TRIPLED, Variant.HUNDREDTH, Variant.NEGATED, Variant.CONSTANT_ROWS, Variant.OUTLIER,
+    Variant.LARGE_MEAN, Variant.DENORMALS, Variant.TIES, Variant.ZEROS, Variant.INFINITE,
+    Variant.NAN,
+)  # fmt: skip
+REPETITIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedInput:
+    """One input: a case with its sizes, what is done to its values, and the seed.
+
+    ``declared`` inputs must work; others may lie outside the baseline's domain. ``repetitions``
+    counts the candidate's runs, which must agree bit for bit to be called deterministic.
+    """
+
+    case: Case
+    variant: Variant
+    seed: int
+    declared: bool
+    layout: str = ""
+    misaligned: bool = False
+    repetitions: int = 1
+
+    @property
+    def label(self) -> str:
+        """Sizes and layout as a person reads them."""
+        return f"{self.case.label} ({self.layout})" if self.layout else self.case.label
+
+
+def smallest(workload: Workload) -> Case:
+    """The declared case with the fewest elements."""
+    return min(workload.cases, key=elements)
+
+
+def odd(case: Case, chosen: tuple[Group, ...]) -> Case:
+    """The case with a different prime for each chosen group, none larger than it was."""
+    sizes = groups(case)
+    return bind(case, {g: min(sizes[g], _prime(i)) for i, g in enumerate(chosen)})
+
+
+def smoke(workload: Workload, seed: int, chosen: tuple[Group, ...]) -> tuple[PlannedInput, ...]:
+    """One small odd shape with larger values, and the smallest declared case."""
+    case = smallest(workload)
+    first = PlannedInput(case, Variant.NORMAL, seed, True)
+    if not chosen:
+        return (first, PlannedInput(case, Variant.TRIPLED, seed + 1, False))
+    return (PlannedInput(odd(case, chosen), Variant.TRIPLED, seed + 1, False), first)
+
+
+def full(
+    workload: Workload, seed: int, chosen: tuple[Group, ...], tiles: tuple[int, ...]
+) -> tuple[PlannedInput, ...]:
+    """The whole plan: cheap inputs first, so that a mistake ends it early."""
+    case = smallest(workload)
+    small = case if elements(case) <= _SMALL_ELEMENTS or not chosen else odd(case, chosen)
+    planned = [
+        PlannedInput(bound, Variant.NORMAL, seed + 10 + i, False)
+        for i, bound in enumerate(edges(case, chosen, tiles))
+    ]
+    planned += [
+        PlannedInput(small, variant, seed + 50 + i, False)
+        for i, variant in enumerate(_SCREENED_VARIANTS)
+    ]
+    planned += layouts(small, seed + 80)
+    planned += [
+        PlannedInput(item, Variant.NORMAL, seed + 90 + i, True, repetitions=REPETITIONS)
+        for i, item in enumerate(sorted(workload.cases, key=elements))
+    ]
+    return tuple(planned)
+
+
+def edges(case: Case, chosen: tuple[Group, ...], tiles: tuple[int, ...]) -> tuple[Case, ...]:
+    """Shapes at which masks and bounds go wrong: around tiles, prime, 1, 0, twice the size."""
+    if not chosen:
+        return ()
+    sizes = groups(case)
+    base = {g: min(sizes[g], _prime(i)) for i, g in enumerate(chosen)}
+    tile = next((t for t in tiles if t <= max(sizes.values())), _DEFAULT_TILE)
+    first, last = chosen[0], chosen[-1]
+    assignments: list[dict[Group, int]] = [base]
+    assignments += [{**base, last: n} for n in (tile - 1, tile, tile + 1, _LONG_PRIME)]
+    assignments += [{**base, first: _DEFAULT_TILE + 1}, {**base, first: _DEFAULT_TILE}]
+    assignments += [{**base, group: 1} for group in chosen]
+    assignments += [{**base, first: 0}]
+    largest = max(chosen, key=lambda g: sizes[g])
+    assignments += [{largest: 2 * sizes[largest]}]
+    bound = dict.fromkeys(bind(case, assignment) for assignment in assignments)
+    return tuple(item for item in bound if elements(item) <= _MOST_ELEMENTS and item != case)
+
+
+def layouts(case: Case, seed: int) -> list[PlannedInput]:
+    """The case with transposed, sliced and misaligned inputs."""
+    planned = [
+        PlannedInput(changed, Variant.NORMAL, seed + i, False, name)
+        for i, (name, changed) in enumerate(
+            (("transposed inputs", _restrided(case, _transposed)),
+             ("rows cut from wider ones", _restrided(case, _sliced)))
+        )
+        if changed != case
+    ]  # fmt: skip
+    planned.append(PlannedInput(case, Variant.NORMAL, seed + 2, False, "misaligned", True))
+    return planned
+
+
+def interpreted(case: Case, chosen: tuple[Group, ...]) -> tuple[Case, ...]:
+    """Shrunk forms of a case for the CPU interpreter, the most telling first.
+
+    Odd sizes first; powers of two for kernels that assert multiples.
+    """
+    sizes = groups(case)
+    forms: list[Mapping[Group, int]] = []
+    for rows, columns in ((5, 331), (3, 67), (16, 256), (64, 64), (128, 128)):
+        shrunk = {
+            group: min(
+                sizes[group], columns if i == len(chosen) - 1 else rows + 2 * (i % 2) * (rows % 2)
+            )
+            for i, group in enumerate(chosen)
+        }
+        forms.append(shrunk)
+    bound = dict.fromkeys(bind(case, form) for form in forms)
+    return tuple(item for item in bound if elements(item) <= _SMALL_ELEMENTS)
+
+
+def candidate_groups(case: Case, has_reference: bool) -> tuple[tuple[Group, ...], ...]:
+    """Sets of groups that may vary, the largest first; which are legal the reference decides.
+
+    Without a reference only named extents vary: nothing would notice sizes that do not belong
+    together.
+    """
+    free = free_groups(case)
+    named = tuple(group for group in free if isinstance(group, str))
+    options = (free, named) if has_reference else (named,)
+    return tuple(dict.fromkeys(option for option in options if option))
+
+
+def _prime(index: int) -> int:
+    return _PRIMES[index % len(_PRIMES)]
+
+
+def _restrided(case: Case, change: object) -> Case:
+    assert callable(change)
+    arguments = tuple(
+        dataclasses.replace(item, strides=change(item.shape))
+        if isinstance(item, TensorArgument)
+        and item.strides is None
+        and item.role is Role.INPUT
+        and len(item.shape) >= 2
+        else item
+        for item in case.arguments
+    )
+    return dataclasses.replace(case, arguments=arguments)
+
+
+def _transposed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    swapped = (*shape[:-2], shape[-1], shape[-2])
+    strides = contiguous_strides(swapped)
+    return (*strides[:-2], strides[-1], strides[-2])
+
+
+def _sliced(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return contiguous_strides((*shape[:-1], shape[-1] + 24))
