@@ -115,10 +115,10 @@ class Run:
 
     def line(self, suffix: str = "") -> str:
         """The progress message, at most ``LINE_WIDTH`` signs, most important first."""
-        if self.state is RunState.QUEUED:
+        if self.state is RunState.QUEUED and self.started is None:
             ahead = f", {self.queue_ahead} ahead" if self.queue_ahead else ""
             return f"waiting for the device{ahead}"[:LINE_WIDTH]
-        if self.state is RunState.BASELINE:
+        if self.state in (RunState.QUEUED, RunState.BASELINE):
             return (self.detail or "measuring baseline")[:LINE_WIDTH]
         gain = f"best {self.best.value:.2f}x" if self.best else "no gain yet"
         left = max(0, round(self.request.budget_seconds - self.elapsed))

@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 
 from kernel_lsp.features.state import FileState, UnitState
+from search_engine.domain.job import RefusalKind
 from search_engine.domain.kernel import Kernel
-from search_engine.domain.run import ExitReason, Outcome
 
 
 class Cause(enum.Enum):
@@ -21,7 +21,7 @@ class Cause(enum.Enum):
     MALFORMED_WORKLOAD = "malformed workload"
     NO_WORKLOAD = "no workload"
     UNSUITABLE = "unsuitable"
-    DOES_NOT_RUN = "does not run"
+    DOES_NOT_COMPILE = "does not compile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def blocker(state: FileState, unit: UnitState) -> Blocker | None:
             'Optimizing runs code of this workspace. Use "Trust this workspace" if you trust it.'
         )
         return Blocker(Cause.UNTRUSTED, "not trusted", remedy)
-    return _workload_blocker(unit) or _last_run_blocker(unit)
+    return _workload_blocker(unit) or _last_run_blocker(state, unit)
 
 
 def helper_blocker(kernel: Kernel, users: tuple[str, ...]) -> Blocker:
@@ -81,11 +81,12 @@ def _workload_blocker(unit: UnitState) -> Blocker | None:
     return None
 
 
-def _last_run_blocker(unit: UnitState) -> Blocker | None:
+def _last_run_blocker(state: FileState, unit: UnitState) -> Blocker | None:
+    """Only a compile error of this very text: anything else may be mended outside the file."""
     last = unit.last
-    failed = last is not None and last.outcome is Outcome.FAILED
-    if last is None or not failed or last.exit_reason is not ExitReason.FAULTED:
+    refusal = last.report.refusal if last is not None and last.report is not None else None
+    if last is None or refusal is None or refusal.kind is not RefusalKind.COMPILE:
         return None
-    if last.report is None or last.report.refusal is None:
-        return None  # the machine's fault: trying again is right
-    return Blocker(Cause.DOES_NOT_RUN, "it does not run as it stands", last.message)
+    if last.request.text != state.snapshot.text:
+        return None
+    return Blocker(Cause.DOES_NOT_COMPILE, "it does not compile", last.message)

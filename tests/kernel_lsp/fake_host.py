@@ -171,6 +171,13 @@ def children(request) -> None:
     slow_or_hang(request)
 
 
+def lacking(request) -> None:
+    """The user's interpreter has no torch."""
+    refusal = Refusal(RefusalKind.ENVIRONMENT, "module torch is missing")
+    final = report(request, Outcome.FAILED, ExitReason.FAULTED, "module torch is missing")
+    emit(Finished(replace(final, refusal=refusal)))
+
+
 def refuse(request) -> None:
     refusal = Refusal(RefusalKind.COMPILE, "expected a constexpr", line=_kernel_line(request))
     final = report(request, Outcome.FAILED, ExitReason.FAULTED, "does not compile: constexpr")
@@ -196,6 +203,7 @@ SCENARIOS = {
     "noise": noise,
     "children": children,
     "refuse": refuse,
+    "lacking": lacking,
 }
 
 

@@ -214,6 +214,16 @@ def test_a_compile_error_of_the_user_is_a_warning_on_its_line(wire, kernel):
     server.diagnostics(uri, lambda found: "KL101" not in codes(found))
 
 
+def test_a_fault_of_the_machine_can_be_tried_again(wire, kernel):
+    server = wire(scenario="lacking")
+    server.initialize()
+    uri = server.open(kernel)
+    assert server.run(uri)["message"] == "module torch is missing"
+    assert "Why can't I optimize double_kernel?" not in server.actions(uri)
+    again = server.command("optimize", uri=uri, kernel="double_kernel")["result"]
+    assert again["runId"] == "r2"
+
+
 def test_killing_the_server_leaves_no_child(wire, kernel, tmp_path):
     pids = tmp_path / "pids"
     server = wire(scenario="children", options={"FAKE_PIDS": str(pids)})
