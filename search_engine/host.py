@@ -47,9 +47,15 @@ async def _serve(channel: BinaryIO) -> int:
     done, _ = await asyncio.wait({search, watch}, return_when=asyncio.FIRST_COMPLETED)
     if search not in done:
         search.cancel()
-    with contextlib.suppress(asyncio.CancelledError, BrokenPipeError):
+    try:
         await search
-    watch.cancel()
+    except RequestError as error:
+        emit(failed_report(str(error)))
+        return 2
+    except (asyncio.CancelledError, BrokenPipeError):
+        return 0
+    finally:
+        watch.cancel()
     return 0
 
 

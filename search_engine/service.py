@@ -150,6 +150,18 @@ def failed_report(message: str, prepared: Prepared | None = None) -> Finished:
 
 
 async def _optimize(prepared: Prepared, executor: LocalExecutor, emit: Listener) -> RunReport:
+    likely = prepared.target.name if prepared.target is not None else DEFAULT_TARGET
+    warm = [asyncio.create_task(executor.prepare(Lane.COMPILE, likely))]
+    if not _device_files():
+        warm.append(asyncio.create_task(executor.prepare(Lane.INTERPRET)))
+    try:
+        return await _probed(prepared, executor, emit)
+    finally:
+        for task in warm:
+            task.cancel()
+
+
+async def _probed(prepared: Prepared, executor: LocalExecutor, emit: Listener) -> RunReport:
     reply = await _probe(executor)
     if not isinstance(reply, ProbeReply):
         return _failed(reply.message if isinstance(reply, Refusal) else reply, prepared)
@@ -160,11 +172,10 @@ async def _optimize(prepared: Prepared, executor: LocalExecutor, emit: Listener)
         device = None  # another target was asked for: compile and interpret only
     target = _target(prepared, device)
     environment = _environment(reply, device, target)
-    lanes = (Lane.DEVICE, Lane.FRESH_DEVICE) if device else (Lane.INTERPRET,)
-    warm = asyncio.gather(*(executor.prepare(lane) for lane in lanes))
     async with contextlib.AsyncExitStack() as stack:
-        stack.callback(warm.cancel)
         if device is not None:
+            spare = asyncio.create_task(executor.prepare(Lane.FRESH_DEVICE))
+            stack.callback(spare.cancel)
             await stack.enter_async_context(hold(device.uuid, _waiting(emit)))
             await _wait_while_busy(device, emit)
         archive = _open_archive(prepared.request, emit)
@@ -221,6 +232,11 @@ def _cores() -> int:
 def _compile_workers() -> int:
     """One on a two-core machine, so that the editor stays quick; most of a larger one."""
     return max(1, min(16, _cores() - 2))
+
+
+def _device_files() -> bool:
+    """Whether a GPU's device file is there; a guess that only decides what is started early."""
+    return Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
 
 
 async def _probe(executor: Executor) -> ProbeReply | Refusal | str:

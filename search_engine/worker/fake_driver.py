@@ -42,15 +42,15 @@ _GIB = 1024**3
 _MIB = 1024**2
 
 CARDS = {
-    "cuda:80": FakeCard("NVIDIA A100", "cuda", 80, 32, 108, 166912, 80 * _GIB, 40 * _MIB, 2048),
-    "cuda:86": FakeCard("NVIDIA A10", "cuda", 86, 32, 72, 101376, 24 * _GIB, 6 * _MIB, 1536),
-    "cuda:89": FakeCard("NVIDIA L40S", "cuda", 89, 32, 142, 101376, 48 * _GIB, 96 * _MIB, 1536),
-    "cuda:90": FakeCard("NVIDIA H100", "cuda", 90, 32, 132, 232448, 80 * _GIB, 50 * _MIB, 2048),
-    "cuda:100": FakeCard("NVIDIA B200", "cuda", 100, 32, 148, 232448, 180 * _GIB, 126 * _MIB, 2048),
-    "cuda:120": FakeCard("RTX PRO 6000", "cuda", 120, 32, 188, 101376, 96 * _GIB, 128 * _MIB, 1536),
-    "hip:gfx90a": FakeCard("MI250X", "hip", "gfx90a", 64, 110, 65536, 64 * _GIB, 8 * _MIB, 2048),
-    "hip:gfx942": FakeCard("MI300X", "hip", "gfx942", 64, 304, 65536, 192 * _GIB, 4 * _MIB, 2048),
-    "hip:gfx950": FakeCard("MI350X", "hip", "gfx950", 64, 256, 163840, 288 * _GIB, 4 * _MIB, 2048),
+    "sm_80": FakeCard("NVIDIA A100", "cuda", 80, 32, 108, 166912, 80 * _GIB, 40 * _MIB, 2048),
+    "sm_86": FakeCard("NVIDIA A10", "cuda", 86, 32, 72, 101376, 24 * _GIB, 6 * _MIB, 1536),
+    "sm_89": FakeCard("NVIDIA L40S", "cuda", 89, 32, 142, 101376, 48 * _GIB, 96 * _MIB, 1536),
+    "sm_90": FakeCard("NVIDIA H100", "cuda", 90, 32, 132, 232448, 80 * _GIB, 50 * _MIB, 2048),
+    "sm_100": FakeCard("NVIDIA B200", "cuda", 100, 32, 148, 232448, 180 * _GIB, 126 * _MIB, 2048),
+    "sm_120": FakeCard("RTX PRO 6000", "cuda", 120, 32, 188, 101376, 96 * _GIB, 128 * _MIB, 1536),
+    "gfx90a": FakeCard("MI250X", "hip", "gfx90a", 64, 110, 65536, 64 * _GIB, 8 * _MIB, 2048),
+    "gfx942": FakeCard("MI300X", "hip", "gfx942", 64, 304, 65536, 192 * _GIB, 4 * _MIB, 2048),
+    "gfx950": FakeCard("MI350X", "hip", "gfx950", 64, 256, 163840, 288 * _GIB, 4 * _MIB, 2048),
 }  # fmt: skip
 """By target name. Shared memory decides what compiles; the rest only answers user code."""
 

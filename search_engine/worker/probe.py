@@ -58,10 +58,10 @@ def devices() -> tuple[Device, ...]:
 def _device(torch: Any, index: int) -> Device:
     properties = torch.cuda.get_device_properties(index)
     if torch.version.hip:
-        target = "hip:" + properties.gcnArchName.partition(":")[0]
+        target = properties.gcnArchName.partition(":")[0]
         driver = str(torch.version.hip)
     else:
-        target = f"cuda:{properties.major * 10 + properties.minor}"
+        target = f"sm_{properties.major * 10 + properties.minor}"
         driver = _cuda_driver()
     return Device(
         name=properties.name,

@@ -176,7 +176,7 @@ async def test_compile_and_device_workers_share_one_compile_cache(make_executor)
 
 async def test_workers_of_different_targets_share_the_limit(make_executor, tmp_path, workspace):
     executor = make_executor(compile_workers=1)
-    for target in ("cuda:80", "cuda:90"):
+    for target in ("sm_80", "sm_90"):
         await executor.run(load_job(workspace, "raise ValueError\n", target), Lane.COMPILE, 20)
     assert len(processes_marked(str(tmp_path / "scratch"))) == 2  # one worker, its supervisor
 
@@ -223,7 +223,7 @@ SERVER = textwrap.dedent("""
 """).replace("{str(tmp)!r}", '"{tmp}"')
 
 
-def load_job(root: Path, text: str, target: str = "cuda:90") -> CompileJob:
+def load_job(root: Path, text: str, target: str = "sm_90") -> CompileJob:
     """A job that only loads the text: compiling starts by importing what the text imports."""
     source = Source("id", str(root), str(root / "kernels.py"), "kernels", text, "entry")
     workload = Workload("entry", WorkloadSource.DECLARED, (Case(()),))

@@ -161,12 +161,12 @@ def run_all(root: Path, target: str) -> dict[str, CompileReply | Refusal]:
 
 @pytest.fixture(scope="module")
 def nvidia(tmp_path_factory) -> dict[str, CompileReply | Refusal]:
-    return run_all(tmp_path_factory.mktemp("nvidia"), "cuda:90")
+    return run_all(tmp_path_factory.mktemp("nvidia"), "sm_90")
 
 
 @pytest.fixture(scope="module")
 def amd(tmp_path_factory) -> dict[str, CompileReply | Refusal]:
-    return run_all(tmp_path_factory.mktemp("amd"), "hip:gfx942")
+    return run_all(tmp_path_factory.mktemp("amd"), "gfx942")
 
 
 @pytest.fixture(params=["nvidia", "amd"])
