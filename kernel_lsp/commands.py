@@ -113,7 +113,8 @@ async def trust_workspace(session: Session, argument: Argument) -> Answer:
     session.publish_all()
     trusted = session.trust.trusted(document.root, session.workspace.settings(document.root))
     if not trusted:
-        session.client.show(Level.WARNING, "the setting kernelLsp.trust is “never”")
+        reason = "the editor does not trust this workspace, or kernelLsp.trust is “never”"
+        session.client.show(Level.WARNING, f"{reason}: change it there")
     return {"trusted": trusted, "root": document.root}
 
 

@@ -42,7 +42,6 @@ class TrustStore:
 
     def grant(self, root: str) -> None:
         """Remember that the user trusts ``root``, now and in later sessions."""
-        self.client = None if self.client is False else self.client
         self._roots.add(root)
         text = json.dumps({"roots": sorted(self._roots)}, indent=1)
         try:

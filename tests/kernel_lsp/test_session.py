@@ -405,6 +405,17 @@ def test_an_untrusted_workspace_is_only_parsed(wire, kernel, tmp_path):
     later.diagnostics(uri, lambda found: "KL002" not in codes(found))
 
 
+def test_an_editor_in_restricted_mode_is_not_overruled(wire, kernel):
+    server = wire(trusted=False)
+    server.initialize()
+    uri = server.open(kernel)
+    assert server.command("trustWorkspace", uri=uri)["result"]["trusted"] is False
+    answer = server.command("optimize", uri=uri, kernel="double_kernel")["result"]
+    assert answer["state"] == "refused"
+    server.notify("kernelLsp/setTrust", {"trusted": True})
+    assert server.run(uri)["message"] == "1.82x verified"
+
+
 def test_a_missing_workload_can_be_declared(wire, kernel):
     bare = kernel.replace("# kernel-lsp: workload x=f32[1000]\n", "")
     server = wire()
@@ -549,6 +560,26 @@ def test_the_report_tells_no_secret_and_no_source(wire, kernel):
     log = Path(server.folder / "state" / "kernel-lsp" / "log" / "server.log")
     both = text + (log.read_text() if log.exists() else "")
     assert "s3cret-value" not in both and "tl.load" not in both
+
+
+def test_a_storm_of_edits_is_answered_for_the_last_version(wire, kernel):
+    server = wire()
+    server.initialize()
+    uri = server.open(kernel)
+    server.lenses(uri)
+    top = {"line": 0, "character": 0}
+    for version in range(2, 1002):
+        server.notify(
+            "textDocument/didChange",
+            {
+                "textDocument": {"uri": uri, "version": version},
+                "contentChanges": [{"range": {"start": top, "end": top}, "text": "\n"}],
+            },
+        )
+    answer = server.request("textDocument/codeLens", {"textDocument": {"uri": uri}})["result"]
+    assert answer[0]["range"]["start"] == {"line": 1006, "character": 4}
+    assert [t for t in server.actions(uri, line=1006) if "double_kernel" in t]
+    assert server.actions(uri, line=6) == {}
 
 
 # Helpers
