@@ -113,6 +113,8 @@ def test_a_cancelled_run_in_the_queue_never_starts(wire, kernel):
     one, two = server.open(kernel, "one.py"), server.open(kernel, "two.py")
     server.command("optimize", uri=one, kernel="double_kernel")
     second = server.command("optimize", uri=two, kernel="double_kernel")["result"]
+    for _ in range(2):  # both bars are open: one that never was gets no end
+        server.progress("begin")
     assert server.command("cancel", runId=second["runId"])["result"]["cancelled"]
     assert "no verified candidate yet" in server.progress("end")["message"]
 
