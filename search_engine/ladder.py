@@ -83,7 +83,7 @@ class Ladder:
         return outcomes
 
     def _note(self, rung: Rung, candidate: Candidate, outcome: RungOutcome) -> None:
-        if rung is Rung.COMPILE:
+        if rung is Rung.COMPILE and candidate.id != self.task.baseline.id:
             self._ledger.evaluations += 1
             self._ledger.per_proposer[candidate.proposer] += 1
         if not isinstance(outcome, Passed):

@@ -8,7 +8,7 @@ from search_engine.archive.sqlite import StoredRun
 from search_engine.domain.candidate import Candidate
 from search_engine.domain.run import Evidence, ExitReason, Outcome, RunId, RunReport, Spend
 from search_engine.domain.target import Device, Environment
-from search_engine.domain.verdict import Inconclusive, Timing
+from search_engine.domain.verdict import Inconclusive, NotImproved, Timing
 from search_engine.edits import unified_diff
 from search_engine.request import Prepared
 from search_engine.rungs.profile import bound
@@ -129,7 +129,7 @@ def card(evidence: Evidence, kernel: str) -> str:
     lines.append(f"changed: {'; '.join(evidence.steps)}")
     if evidence.roofline_fraction is not None:
         lines.append(f"roofline: {evidence.roofline_fraction:.0%} (measured bandwidth and rate)")
-    lines.append(f"measured: {evidence.measured_at}")
+    lines.append(f"{'checked' if speedup is None else 'measured'}: {evidence.measured_at}")
     return "\n".join(lines)
 
 
@@ -177,7 +177,20 @@ def _message(
             return f"No verified gain: a difference is there but within noise.{tail}"
         case Outcome.NOT_IMPROVED:
             seconds = result.spend.wall_seconds
-            return f"No verified gain in {seconds:.0f} s.{tail}"
+            return f"No verified gain in {seconds:.0f} s.{_closest(result)}{tail}"
+
+
+def _closest(result: RunResult) -> str:
+    """Why the most promising candidate was not offered, as a sentence; empty if none was timed."""
+    refused = [
+        (node.verdict.speedup.value, node.candidate.title, node.verdict.reason)
+        for node in result.engine.tree
+        if isinstance(node.verdict, NotImproved)
+    ]
+    if not refused:
+        return ""
+    _, title, reason = max(refused)
+    return f" Closest: {title}: {reason}."
 
 
 def _speedup(value: float, low: float, high: float) -> dict[str, float]:

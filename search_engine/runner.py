@@ -7,6 +7,7 @@ may offer is in the archive before it is announced.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime
 import random
 import time
@@ -31,6 +32,7 @@ from search_engine.domain.job import (
     Refusal,
     RefusalKind,
 )
+from search_engine.domain.kernel import OperationKind
 from search_engine.domain.ports import Executor, Listener
 from search_engine.domain.run import (
     Correctness,
@@ -120,7 +122,6 @@ class Runner:
         self._reply = reply = await self._measure_baseline()
         ladder = Ladder(self._task(reply), self._executor, self._ledger)
         await ladder.run(Rung.COMPILE, (self._baseline(),), 0)
-        self._ledger.evaluations = 0
         self._state(RunState.SEARCHING, "searching")
         try:
             reason, detail = await self._drive(ladder)
@@ -172,7 +173,7 @@ class Runner:
         result = await self._executor.run(baseline, Lane.DEVICE, _BASELINE_DEADLINE_SECONDS)
         self._refuse_baseline(result)
         assert isinstance(result, Completed) and isinstance(result.reply, BaselineReply)
-        reply = result.reply
+        reply = self._with_honest_roofline(result.reply)
         self._ledger.charge(Rung.FULL_TIMING, device_seconds(reply))
         self._emit(
             BaselineMeasured(
@@ -180,6 +181,15 @@ class Runner:
                 self._device.name, self._elapsed(),
             )
         )  # fmt: skip
+        return reply
+
+    def _with_honest_roofline(self, reply: BaselineReply) -> BaselineReply:
+        """Bytes alone say nothing about the limit of a kernel with matrix products."""
+        unit = self._prepared.unit
+        kernels = (unit.kernel, *unit.helpers, *unit.siblings)
+        dots = any(o.kind is OperationKind.DOT for k in kernels for o in k.operations)
+        if dots and reply.operations is None:
+            return dataclasses.replace(reply, compulsory_bytes=None)
         return reply
 
     def _refuse_baseline(self, result: object) -> None:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from search_engine.domain.facts import CompileFacts, Traffic
 from search_engine.domain.target import Device
-from search_engine.domain.workload import Workload
+from search_engine.domain.workload import Case, Workload
 
 
 class Lane(enum.Enum):
@@ -48,12 +48,17 @@ class ProbeJob:
 
 @dataclass(frozen=True, slots=True)
 class CompileJob:
-    """Compile every launch of the entry for one case and target, without a device."""
+    """Compile every launch of the entry for one case and target, without a device.
+
+    ``also`` are further cases to compile into the shared cache, so that a device worker finds them
+    there; they say nothing about whether the version compiles.
+    """
 
     source: Source
     workload: Workload
     case: int
     target: str
+    also: tuple[Case, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +233,10 @@ class BaselineReply:
     peak_memory_bytes: int
     working_set_bytes: int
     device_seconds: float
+    smoke_cases: tuple[Case, ...] = ()
+    """Cases at the sizes that a smoke check runs, to be compiled ahead."""
+    full_cases: tuple[Case, ...] = ()
+    """Cases at the sizes of the whole input plan."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,10 @@ class Compile:
 
 
 async def _compile(task: Task, candidate: Candidate, submit: Submit) -> RungOutcome:
+    # An odd shape is another specialisation; compiled here, it costs the device worker nothing.
+    also = task.baseline_reply.smoke_cases if task.baseline_reply is not None else ()
     case = main_case(task)
-    job = CompileJob(task.source(candidate), task.workload, case, task.target.name)
+    job = CompileJob(task.source(candidate), task.workload, case, task.target.name, also)
     result = await submit(job, Lane.COMPILE, _DEADLINE_SECONDS)
     failure = failed_result(result)
     if failure is not None:

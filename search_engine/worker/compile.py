@@ -9,6 +9,7 @@ from typing import Any
 
 from search_engine.domain.facts import CompileFacts, LaunchFacts
 from search_engine.domain.job import CompileJob, CompileReply, Refusal, RefusalKind, Source
+from search_engine.domain.workload import Case
 from search_engine.worker import fake_driver, fake_torch, machine_code, stand_ins
 from search_engine.worker.fake_driver import CARDS, CapturedLaunch, FakeDriver
 from search_engine.worker.loader import LoadError, line_of, load, load_fresh
@@ -40,6 +41,8 @@ def compile_source(job: CompileJob) -> CompileReply | Refusal:
         message = f"`{job.source.entry}` launched no Triton kernel on this workload"
         return Refusal(RefusalKind.WORKLOAD, message)
     launches = tuple(launch_facts(launch) for launch in driver.launches)
+    for case in job.also:
+        _Attempt(job, driver, "meta", case).run()
     return CompileReply(CompileFacts(job.target, launches, time.monotonic() - started))
 
 
@@ -71,10 +74,13 @@ def launch_facts(launch: CapturedLaunch) -> LaunchFacts:
 class _Attempt:
     """One run of the entry on stand-ins of one kind; a refusal if it fails."""
 
-    def __init__(self, job: CompileJob, driver: FakeDriver, on: str) -> None:
+    def __init__(
+        self, job: CompileJob, driver: FakeDriver, on: str, case: Case | None = None
+    ) -> None:
         self._job = job
         self._driver = driver
         self._on = on
+        self._case = case if case is not None else job.workload.cases[job.case]
         self._refusal: Refusal | None = None
 
     def run(self) -> Refusal | None:
@@ -82,8 +88,7 @@ class _Attempt:
         self._driver.launches.clear()
         with self, fake_torch.cuda_as(self._on):
             module = self._module()
-            case = self._job.workload.cases[self._job.case]
-            stand_ins.call(module, self._job.source, self._job.workload, case, self._on)
+            stand_ins.call(module, self._job.source, self._job.workload, self._case, self._on)
         return self._refusal
 
     def _module(self) -> types.ModuleType:
