@@ -117,7 +117,7 @@ def add_size(patch: Patch, subject: Subject, launch: Launch, name: str, value: s
 def add_constant(
     patch: Patch, subject: Subject, launch: Launch, name: str, value: str, default: str
 ) -> None:
-    """Give the kernel a meta-parameter, passed by keyword; ``default`` where one must be written."""
+    """Give the kernel a meta-parameter, passed by keyword; ``default`` if it must have one."""
     tl = language_alias(subject.tree)
     add_parameter(patch, subject.kernel_node, name, f"{tl}.constexpr", default)
     add_argument(patch, launch.call, f"{name}={value}")

@@ -259,12 +259,11 @@ def _pass_bins(
     """Pass the power of two above the number of counters; what limits the bins, if it is less."""
     if found.known is not None:
         size = max(_FEWEST, 1 << (found.known - 1).bit_length())
-        add_constant(patch, subject, launch, bins, str(size))
+        add_constant(patch, subject, launch, bins, str(size), str(size))
         return None if size == found.known else str(found.known)
     source, triton = patch.source(found.bins), triton_alias(subject.tree)
-    add_constant(
-        patch, subject, launch, bins, f"max({triton}.next_power_of_2({source}), {_FEWEST})"
-    )
+    size = f"max({triton}.next_power_of_2({source}), {_FEWEST})"
+    add_constant(patch, subject, launch, bins, size, str(_FEWEST))
     changed = names_assigned(ast.Module(subject.kernel_node.body, []))
     for name, passed in launch.arguments.items():
         if same(passed, found.bins) and name not in changed:

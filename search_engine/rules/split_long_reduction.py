@@ -55,9 +55,9 @@ After
 
     @triton.jit
     def kernel_combine(
-        partial_ptr, out_ptr, n_outputs, SPLITS: tl.constexpr, BLOCK: tl.constexpr
+        partial_ptr, out_ptr, n_outputs, SPLITS: tl.constexpr, COMBINE_BLOCK: tl.constexpr
     ):
-        offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        offsets = tl.program_id(0) * COMBINE_BLOCK + tl.arange(0, COMBINE_BLOCK)
         rows = tl.arange(0, SPLITS).to(tl.int64)[:, None] * n_outputs
         mask = offsets < n_outputs
         parts = tl.load(partial_ptr + rows + offsets[None, :], mask=mask[None, :])
@@ -73,8 +73,8 @@ After
         SPLITS = 16
         partial = torch.empty((SPLITS, y.numel()), dtype=torch.float32, device=y.device)
         kernel[(triton.cdiv(m, 128), SPLITS)](x, partial, n, m, y.numel(), COLS=128, SPLITS=SPLITS)
-        kernel_combine[(triton.cdiv(y.numel(), 64),)](
-            partial, y, y.numel(), SPLITS=SPLITS, BLOCK=64
+        kernel_combine[lambda meta: (triton.cdiv(y.numel(), meta["COMBINE_BLOCK"]),)](
+            partial, y, y.numel(), SPLITS=SPLITS, COMBINE_BLOCK=64
         )
         return y
 
@@ -121,13 +121,17 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """New names: number of splits, workspace in the kernel and in the entry, results, kernel."""
+    """New names: splits, workspace in the kernel and in the entry, results, kernel, its block.
+
+    The second kernel has a block name of its own, since configurations are set by name.
+    """
 
     splits: str
     pointer: str
     workspace: str
     outputs: str
     combine: str
+    block: str
 
 
 class SplitLongReduction:
@@ -207,6 +211,7 @@ def _rewrite(
         fresh_name(subject, "partial"),
         fresh_name(subject, "n_outputs"),
         fresh_name(subject, f"{subject.kernel_node.name}_combine"),
+        fresh_name(subject, "COMBINE_BLOCK"),
     )
     axis = len(launch.grid.elts)
     _share_loop(patch, found, f"{tl}.program_id({axis})", names.splits)
@@ -260,7 +265,7 @@ def _pass_workspace(
             patch.replace_range(start, start + len(found.output.encode()), names.pointer)
     patch.replace(launch.arguments[found.output], names.workspace)
     # Insertions at one place appear in reverse order.
-    add_constant(patch, subject, launch, names.splits, names.splits)
+    add_constant(patch, subject, launch, names.splits, names.splits, "1")
     add_size(patch, subject, launch, names.outputs, f"{output.name}.numel()")
 
 
@@ -278,9 +283,9 @@ def _add_combine(
         f"@{decorator}",
         f"def {names.combine}(",
         f"    {names.pointer}, out_ptr, {names.outputs}, "
-        f"{names.splits}: {tl}.constexpr, BLOCK: {tl}.constexpr",
+        f"{names.splits}: {tl}.constexpr, {names.block}: {tl}.constexpr",
         "):",
-        f"    offsets = {tl}.program_id(0) * BLOCK + {tl}.arange(0, BLOCK)",
+        f"    offsets = {tl}.program_id(0) * {names.block} + {tl}.arange(0, {names.block})",
         f"    rows = {tl}.arange(0, {names.splits}).to({tl}.int64)[:, None] * {names.outputs}",
         f"    mask = offsets < {names.outputs}",
         f"    parts = {tl}.load({names.pointer} + rows + offsets[None, :], mask=mask[None, :])",
@@ -313,6 +318,7 @@ def _edit_entry(
     elements = [patch.source(item) for item in launch.grid.elts]
     patch.replace(launch.grid, f"({', '.join([*elements, names.splits])})")
     count = f"{output.name}.numel()"
-    call = f"{names.combine}[({triton}.cdiv({count}, {_BLOCK}),)]("
+    grid = f'lambda meta: ({triton}.cdiv({count}, meta["{names.block}"]),)'
     arguments = f"{names.workspace}, {output.name}, {count}, {names.splits}={names.splits}"
-    patch.insert_after(launch.statement, [call, f"    {arguments}, BLOCK={_BLOCK}", ")"])
+    call = f"{names.combine}[{grid}]("
+    patch.insert_after(launch.statement, [call, f"    {arguments}, {names.block}={_BLOCK}", ")"])

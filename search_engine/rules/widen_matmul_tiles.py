@@ -168,7 +168,7 @@ def _sets(subject: Subject, launch: Launch, tiles: Tiles) -> tuple[_Set, ...]:
     counts = [launch.programs(axis) for axis in range(len(launch.grid.elts))]
     known = prod(count for count in counts if count is not None) if None not in counts else 0
     work, enough = known * sizes[0] * sizes[1], subject.target.processors * 3 // 4
-    fitting.sort(key=lambda item: work // (item.rows * item.cols) < enough)
+    fitting.sort(key=lambda item: max(0, enough - work // (item.rows * item.cols)))
     return tuple(fitting)
 
 
