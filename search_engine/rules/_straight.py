@@ -14,6 +14,7 @@ from search_engine.rules._row_loops import RowLoop
 from search_engine.rules._syntax import (
     argument,
     assigned_name,
+    is_literal,
     language_call,
     names_assigned,
     names_read,
@@ -142,6 +143,10 @@ class Merger:
         return text
 
     def _assign(self, target: str, value: ast.expr, text: str, lines: Sequence[Line]) -> str | None:
+        if is_literal(value):
+            # Two accumulators that begin alike are still two.
+            self._names[target] = self._number(f"{target} of line {self._position}")
+            return text
         number = self._value(value)
         load = self._load(value)
         if (known := self._holder(number, target)) is None and load is not None:

@@ -295,6 +295,20 @@ def test_an_autotuned_kernel_keeps_its_list():
     assert "sm[(rows,)](x, out, x.stride(0), cols, ONE_BLOCK=ONE_BLOCK)" in after
 
 
+def test_accumulators_that_begin_alike_stay_apart():
+    text = STATIC_BRANCH.replace("tl.zeros([BLOCK_SIZE], dtype=tl.float32)", "0.0").replace(
+        "_mean += a", "_mean += tl.sum(a)"
+    )
+    text = text.replace("_var += x * x", "_var += tl.sum(x * x)").replace(
+        "tl.sum(_mean, axis=0)", "_mean"
+    )
+    text = text.replace("tl.sum(_var, axis=0)", "_var")
+    vectors = tensor("w", "f32", 1000), tensor("b", "f32", 1000)
+    one_block = rewritten(RULE, text, tensor("x", "f32", 64, 1000), *vectors).split("else:")[0]
+    assert "_mean = 0.0" in one_block
+    assert "_var = 0.0" in one_block
+
+
 def test_long_lists_go_on_below_their_first_item():
     text = rewritten(RULE, _example("rms_norm"), tensor("x", "f32", 64, 99), tensor("w", "f32", 99))
     assert "BLOCK: tl.constexpr,\n                    ONE_BLOCK: tl.constexpr):" in text
