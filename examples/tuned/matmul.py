@@ -63,7 +63,8 @@ def matmul_kernel(
 
 
 # kernel-lsp: workload a=bf16[M:4096,K:4096] b=bf16[K,N:4096]
-# kernel-lsp: workload a=bf16[M:512,K:320] b=bf16[K,N:768] weight=0.1
+# kernel-lsp: workload a=bf16[M:512,K:320] b=bf16[K,N:768] weight=0
+# kernel-lsp: flops 2 * a.shape[0] * a.shape[1] * b.shape[1]
 # kernel-lsp: reference a @ b
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """The product of two matrices."""

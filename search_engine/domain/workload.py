@@ -151,6 +151,15 @@ class Workload:
     """Of ``lowers-precision`` and ``any-tie``."""
     deterministic: bool = False
 
+    @property
+    def timed(self) -> tuple[int, ...]:
+        """Indices of the cases that are timed: those of weight zero are only checked.
+
+        If no case has a weight, all are timed.
+        """
+        weighted = tuple(i for i, case in enumerate(self.cases) if case.weight > 0)
+        return weighted or tuple(range(len(self.cases)))
+
 
 @dataclass(frozen=True, slots=True)
 class WorkloadProblem:

@@ -234,7 +234,7 @@ def _case(
     weight = 1.0
     for name, item in options.items():
         if name == "weight":
-            weight = _positive(item.value, item.value_offset)
+            weight = _number(item.value, item.value_offset, zero_too=True)
         else:
             raise DeclarationError(
                 item.offset,
@@ -245,15 +245,15 @@ def _case(
     return Case(arguments, weight, declaration.first_line)
 
 
-def _positive(text: str, offset: int) -> float:
+def _number(text: str, offset: int, *, zero_too: bool) -> float:
+    """A finite number above zero; for weights also zero itself."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value < float("inf"):
-        raise DeclarationError(
-            offset, max(len(text), 1), f"expected a positive number, got `{text}`"
-        )
+    if not 0 <= value < float("inf") or (value == 0 and not zero_too):
+        wanted = "a number that is not negative" if zero_too else "a positive number"
+        raise DeclarationError(offset, max(len(text), 1), f"expected {wanted}, got `{text}`")
     return value
 
 
@@ -364,7 +364,7 @@ def _tolerance(reader: _BlockReader, declaration: Declaration) -> None:
     match = re.match(r"k\s*=\s*", text)
     if match is None:
         raise DeclarationError(offset, max(len(text), 1), f"expected k=NUMBER, got `{text}`")
-    reader.tolerance_factor = _positive(text[match.end() :], offset + match.end())
+    reader.tolerance_factor = _number(text[match.end() :], offset + match.end(), zero_too=False)
 
 
 def _allow(reader: _BlockReader, declaration: Declaration) -> None:

@@ -86,7 +86,7 @@ def _batch(task: Task, candidate: Candidate) -> BatchJob:
     check = CheckJob(baseline, source, task.workload, Depth.FULL, seed)
     pairs = tuple(
         TimeJob((baseline, source), task.workload, case, _PAIRS, cold, seed + case)
-        for case in range(len(task.workload.cases))
+        for case in task.workload.timed
         for cold in (True, False)
     )
     return BatchJob((alone, check, *pairs))
@@ -104,7 +104,8 @@ def _read(task: Task, replies: tuple[SingleReply, ...]) -> RungOutcome:
             return unexpected(reply)
         if reply.failures:
             return Failed(RuntimeFailed(reply.failures[0].message))
-        label, cold = task.workload.cases[index // 2].label, index % 2 == 0
+        case = task.workload.cases[task.workload.timed[index // 2]]
+        label, cold = case.label, index % 2 == 0
         baseline_us, candidate_us = list(reply.samples_us[0]), list(reply.samples_us[1])
         timings.append(paired_timing(label, cold, baseline_us, candidate_us, task.seed))
     slowed = _baseline_slowed(task, alone, timings)
@@ -121,7 +122,7 @@ def _baseline_slowed(task: Task, alone: TimeReply, timings: list[Timing]) -> str
     if not alone.samples_us or not alone.samples_us[0]:
         return "the baseline alone could not be timed in a fresh process"
     alone_us = median(alone.samples_us[0])
-    beside_us = timings[2 * main_case(task)].baseline_us
+    beside_us = timings[2 * task.workload.timed.index(main_case(task))].baseline_us
     if beside_us > alone_us * (1.0 + _DRIFT_ALLOWANCE):
         return (
             f"the baseline takes {alone_us:.0f} µs alone, {beside_us:.0f} µs beside the candidate"

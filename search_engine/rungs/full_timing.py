@@ -60,7 +60,8 @@ def judge(task: Task, timings: tuple[Timing, ...]) -> RungOutcome:
     """What the timings of all cases, cold and warm, say about a candidate."""
     delta = significance(_noise(task))
     cold = [timing for timing in timings if timing.cold]
-    total = aggregate(cold, [case.weight for case in task.workload.cases])
+    weights = [task.workload.cases[case].weight or 1.0 for case in task.workload.timed]
+    total = aggregate(cold, weights)
     slower = [timing for timing in timings if is_slower(timing.speedup, delta)]
     if slower:
         state = "cold" if slower[0].cold else "warm"
@@ -86,7 +87,7 @@ def paired_timing(
 
 async def _prove(task: Task, candidate: Candidate, submit: Submit) -> RungOutcome:
     timings: list[Timing] = []
-    for case in range(len(task.workload.cases)):
+    for case in task.workload.timed:
         for cold in (True, False):
             measured = await _pairs(task, candidate, case, cold, submit)
             if not isinstance(measured, Timing):

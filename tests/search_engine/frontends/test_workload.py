@@ -81,6 +81,12 @@ def tensor(text: str) -> TensorArgument:
     return found
 
 
+def test_case_of_weight_zero_is_checked_and_not_timed() -> None:
+    workload = good("workload x=f32[4096,8192]", "workload x=f32[7,3] weight=0")
+    assert [case.weight for case in workload.cases] == [1.0, 0.0]
+    assert workload.timed == (0,)
+
+
 def test_cases_with_weights_lines_and_source() -> None:
     workload = good("workload x=f32[4096,8192]", "workload x=bf16[7] weight=0.25 eps=1e-5")
     assert workload.entry == "run"
@@ -273,7 +279,7 @@ MISTAKES = [
      "named extents are M; a string needs quotes"),
     ("workload x=f32[4] eps=1+", "KL801", 39, "expected a Python expression: invalid syntax"),
     ("workload x=f32[4] eps='a", "KL801", 33, "expected a closing '"),
-    ("workload x=f32[4] weight=-1", "KL801", 40, "expected a positive number, got `-1`"),
+    ("workload x=f32[4] weight=-1", "KL801", 40, "expected a number that is not negative, got `-1`"),
     ("workload x=f32[4] block=4", "KL801", 33,
      "block= belongs to CUDA kernels; a Triton entry launches with its own grid. For a parameter "
      "of that name write block_="),
