@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from search_engine.domain.job import (
     CheckJob,
@@ -149,18 +150,10 @@ def _statement(item: PlannedInput, reason: str) -> Mismatch:
 def _same_bits(first: tuple[Output, ...], second: tuple[Output, ...]) -> bool:
     import torch
 
-    return all(
-        torch.equal(_bits(torch, a.tensor), _bits(torch, b.tensor))
-        for a, b in zip(first, second, strict=True)
-    )
+    def bits(output: Output) -> Any:
+        return output.tensor.contiguous().reshape(-1).view(torch.uint8)
 
-
-def _bits(torch: object, tensor: object) -> object:
-    import torch as t
-
-    del torch
-    assert isinstance(tensor, t.Tensor)
-    return tensor.contiguous().reshape(-1).view(t.uint8)
+    return all(torch.equal(bits(a), bits(b)) for a, b in zip(first, second, strict=True))
 
 
 def _tiles(job: CheckJob) -> tuple[int, ...]:

@@ -8,11 +8,18 @@ baseline passes its own gate there.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from search_engine.domain.workload import Case, Role, TensorArgument, Workload
-from search_engine.worker.extents import Group, bind, elements, free_groups, groups
+from search_engine.worker.extents import (
+    Group,
+    bind,
+    elements,
+    free_groups,
+    group_of,
+    groups,
+    tensors,
+)
 from search_engine.worker.guards import contiguous_strides
 from search_engine.worker.values import Variant
 
@@ -127,23 +134,35 @@ def layouts(case: Case, seed: int) -> list[PlannedInput]:
     return planned
 
 
-def interpreted(case: Case, chosen: tuple[Group, ...]) -> tuple[Case, ...]:
-    """Shrunk forms of a case for the CPU interpreter, the most telling first.
+def interpreted(case: Case, chosen: tuple[Group, ...]) -> tuple[tuple[Case, ...], tuple[Case, ...]]:
+    """Shrunk forms of a case for the CPU interpreter: odd ones, and powers of two to fall back on.
 
-    Odd sizes first; powers of two for kernels that assert multiples.
+    Among the odd ones are few long rows and many short ones, since kernels loop along either.
     """
+    if len(chosen) == 1:
+        square = any(len(t.extents) > 1 for t in tensors(case))
+        odd_sizes = ((131, 0), (67, 0)) if square else ((5003, 0), (331, 0))
+        even_sizes = ((128, 0), (64, 0)) if square else ((4096, 0), (1024, 0))
+    else:
+        odd_sizes, even_sizes = ((331, 5), (7, 1100), (67, 3)), ((256, 16), (64, 64), (128, 128))
+    return _forms(case, chosen, odd_sizes), _forms(case, chosen, even_sizes)
+
+
+def _forms(
+    case: Case, chosen: tuple[Group, ...], pairs: tuple[tuple[int, int], ...]
+) -> tuple[Case, ...]:
+    """The case with each pair as sizes of (innermost, other) extents; odd sizes stay distinct."""
     sizes = groups(case)
-    forms: list[Mapping[Group, int]] = []
-    for rows, columns in ((5, 331), (3, 67), (16, 256), (64, 64), (128, 128)):
-        shrunk = {
-            group: min(
-                sizes[group], columns if i == len(chosen) - 1 else rows + 2 * (i % 2) * (rows % 2)
-            )
+    inner = {group_of(t.extents[-1]) for t in tensors(case) if len(t.extents) > 1}
+    forms: list[Case] = []
+    for columns, rows in pairs:
+        step = 2 if columns % 2 else 0
+        wanted = {
+            group: (columns if group in inner or len(chosen) == 1 else rows) + step * i
             for i, group in enumerate(chosen)
         }
-        forms.append(shrunk)
-    bound = dict.fromkeys(bind(case, form) for form in forms)
-    return tuple(item for item in bound if elements(item) <= _SMALL_ELEMENTS)
+        forms.append(bind(case, {g: min(sizes[g], n) for g, n in wanted.items()}))
+    return tuple(f for f in dict.fromkeys(forms) if elements(f) <= _SMALL_ELEMENTS)
 
 
 def candidate_groups(case: Case, has_reference: bool) -> tuple[tuple[Group, ...], ...]:

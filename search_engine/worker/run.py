@@ -7,10 +7,12 @@ buffer that the entry may write and did not itself return, then the gradients as
 from __future__ import annotations
 
 import contextlib
+import inspect
+import keyword
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from search_engine.domain.job import Source
 from search_engine.domain.workload import Workload
@@ -19,6 +21,9 @@ from search_engine.worker.attempt import Attempt
 from search_engine.worker.guards import POISON, GuardedRun
 from search_engine.worker.inputs import Inputs
 from search_engine.worker.stand_ins import fitting
+
+Around: TypeAlias = Callable[[Inputs, GuardedRun], contextlib.AbstractContextManager[Any]]
+"""Makes the context in which the entry is called, from the buffers of that call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +61,23 @@ def load_version(source: Source) -> Version:
 
 
 def run(
-    version: Version, workload: Workload, inputs: Inputs, seed: int, poison: int = POISON
+    version: Version,
+    workload: Workload,
+    inputs: Inputs,
+    seed: int,
+    poison: int = POISON,
+    around: Around | None = None,
 ) -> RunResult:
     """Call the entry once, with guards around every buffer and poison in those it allocates.
 
     Tensors that may be written are restored before the call; everything is restored after a call
-    that did harm.
+    that did harm. ``around`` makes a further context for the call.
     """
     inputs.restore()
     guarded = GuardedRun(poison)
     outputs: tuple[Output, ...] = ()
-    with Attempt() as attempt, guarded.factories():
+    context = contextlib.nullcontext() if around is None else around(inputs, guarded)
+    with Attempt() as attempt, guarded.factories(), context:
         outputs = collect(call(version, workload, inputs.arguments, seed), workload, inputs)
         outputs = tuple(Output(o.name, o.tensor.detach(), o.gradient) for o in outputs)
         synchronise()
@@ -106,10 +117,18 @@ def prepared(version: Version, workload: Workload, arguments: dict[str, Any]) ->
 def namespace(
     module: types.ModuleType, workload: Workload, arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """What declared expressions may name: the module, torch, set-up results, arguments."""
+    """What declared expressions may name.
+
+    In order of precedence: set-up results, arguments (``in`` as ``in_`` too), defaults of the
+    entry's parameters, torch, the module.
+    """
     import torch
 
-    scope: dict[str, Any] = {**module.__dict__, "torch": torch, **arguments}
+    scope: dict[str, Any] = {**module.__dict__, "torch": torch, **_defaults(module, workload.entry)}
+    for name, value in arguments.items():
+        scope[name] = value
+        if keyword.iskeyword(name):
+            scope[f"{name}_"] = value
     for statement in workload.setup:
         exec(statement, scope)
     return scope
@@ -184,6 +203,17 @@ def _gradients(workload: Workload, arguments: dict[str, Any]):  # noqa: ANN202
     finally:
         for tensor in named:
             tensor.requires_grad_(False)
+
+
+def _defaults(module: types.ModuleType, entry: str) -> dict[str, Any]:
+    """Default values of the entry's parameters; empty for what has no signature."""
+    found: Any = module
+    for name in entry.split("."):
+        found = getattr(found, name, None)
+    with Attempt():
+        parameters = inspect.signature(found).parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
+    return {}
 
 
 def _storage(tensor: Any) -> int:

@@ -21,7 +21,7 @@ from search_engine.worker.judge_types import Judgement, Miss, Rule
 from search_engine.worker.loader import line_of
 from search_engine.worker.plan import PlannedInput
 from search_engine.worker.reach import has_float_atomics, reached_text
-from search_engine.worker.run import Output, RunResult, Version, load_version, run
+from search_engine.worker.run import Around, Output, RunResult, Version, load_version, run
 
 _GRADIENT_FACTOR = 3.0
 _KEPT_INPUTS = 24
@@ -55,8 +55,10 @@ _prepared: OrderedDict[str, Prepared] = OrderedDict()
 class Session:
     """Baseline, candidate and workload of one job on one device."""
 
-    def __init__(self, baseline: Source, workload: Workload, device: str) -> None:
-        self.workload, self.device = workload, device
+    def __init__(
+        self, baseline: Source, workload: Workload, device: str, around: Around | None = None
+    ) -> None:
+        self.workload, self.device, self._around = workload, device, around
         self.root = Path(baseline.root)
         self.baseline: Version = load_version(baseline)
         self.baseline_text = reached_text(baseline)
@@ -82,35 +84,35 @@ class Session:
                     _prepared.popitem(last=False)
         return made
 
-    def compare(
-        self, item: PlannedInput, candidate: Version
-    ) -> Comparison | Mismatch | Outside | Refusal:
-        """Run the candidate once on an input and judge every output."""
-        prepared = self.prepare(item)
-        if not isinstance(prepared, Prepared):
-            return prepared
-        return self.judge(item, prepared, candidate)[0]
-
     def judge(
         self, item: PlannedInput, prepared: Prepared, candidate: Version, turn: int = 0
     ) -> tuple[Comparison | Mismatch | Refusal, tuple[Output, ...]]:
         """One run of the candidate on a prepared input, and its outputs."""
         poison = SECOND_POISON if turn % 2 else POISON
-        made = run(candidate, self.workload, prepared.inputs, item.seed, poison)
+        made = self.call(candidate, prepared.inputs, item.seed, poison)
         if made.error is not None:
             return self._raised(item, made.error, candidate.source), ()
+        return self.judged(item, prepared, made), made.outputs
+
+    def judged(
+        self, item: PlannedInput, prepared: Prepared, made: RunResult
+    ) -> Comparison | Mismatch:
+        """Judge what a call that did not raise left behind."""
         miss = self._first_difference(prepared, made)
         if miss is not None:
-            return self._mismatch(item, *miss), made.outputs
+            return self._mismatch(item, *miss)
         error = baseline_error = 0.0
         for position, output in enumerate(made.outputs):
             judgement = self._judged(item, prepared, position, output)
             if judgement.miss is not None:
-                return self._mismatch(item, output.name, judgement.miss), made.outputs
+                return self._mismatch(item, output.name, judgement.miss)
             error = max(error, judgement.error)
             baseline_error = max(baseline_error, judgement.baseline_error)
-        text = item.variant.value
-        return Comparison(item.label, text, item.seed, error, baseline_error), made.outputs
+        return Comparison(item.label, item.variant.value, item.seed, error, baseline_error)
+
+    def call(self, version: Version, inputs: Inputs, seed: int, poison: int = POISON) -> RunResult:
+        """One guarded call of a version."""
+        return run(version, self.workload, inputs, seed, poison, self._around)
 
     def _prepare(self, item: PlannedInput) -> Prepared | Outside | Refusal:
         with Attempt() as attempt:
@@ -135,7 +137,7 @@ class Session:
             item.misaligned,
         )  # fmt: skip
         truth = self._truth(inputs, item.seed)  # first: torch notices sizes that do not fit
-        made = run(self.baseline, self.workload, inputs, item.seed)
+        made = self.call(self.baseline, inputs, item.seed)
         if made.error is not None:
             return self._baseline_raised(item, made.error)
         if made.harm is not None:
@@ -240,7 +242,8 @@ class Session:
         if refusal.fatal or item.declared:
             line = line_of(error, self.baseline.source)
             return Refusal(refusal.kind, f"your kernel: {refusal.message}", line, refusal.fatal)
-        return Outside(f"your kernel raises {type(error).__name__}")
+        cause = error.__cause__ or error
+        return Outside(f"your kernel raises {type(cause).__name__}: {str(cause)[:300]}")
 
     def _raised(self, item: PlannedInput, error: BaseException, source: Source) -> Refusal:
         refusal = refusal_for(error)
