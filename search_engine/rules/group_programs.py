@@ -91,8 +91,9 @@ Safety
     for anything but the position of the tile, or where the order is not the plain one.
 
 Evidence
-    bf16 product of 4096 cubed on an H200: 32x32x32 tiles in plain order 1 006 us, large tiles in
-    grouped order 183 us; the share of the order alone was not measured.
+    This rule on an H200, bf16 product of 4096 cubed, whole entry, median of 15 in one run: with
+    128x256x64 tiles 271 to 241 us at GROUP_M 8, 248 at 4, 265 at 16; with 32x32x32 tiles 1 116 to
+    1 058 us.
 """
 
 from __future__ import annotations

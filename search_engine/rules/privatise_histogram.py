@@ -71,8 +71,9 @@ Safety
     counters, increments other than 1, and results of the atomic that are used.
 
 Evidence
-    Histogram of 134 217 728 integers with 256 bins on an H200: 34 568 us with global atomics,
-    528 us with private counts, 415 us tuned.
+    This rule on an H200, 134 217 728 integers with 256 bins, whole entry, median of 5 in one run:
+    34 848 us as found, 486 us with blocks of 4096 and 2 112 programs, 438 us with twice as many
+    programs and 8 warps.
 """
 
 from __future__ import annotations

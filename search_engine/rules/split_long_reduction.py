@@ -85,8 +85,8 @@ Safety
     minimum that starts at its neutral element, and what follows the loop is linear in it.
 
 Evidence
-    Column sum of 16384 x 8192 fp32 on an H200: 476 us with tiles of columns, 123 us with tiles and
-    a split reduction, tuned (the copy bandwidth allows 125 us).
+    This rule on an H200, column sum of 16384 x 8192 fp32, whole entry, median of 15 in one run:
+    1 008 us as found, 264 us with tiles of columns, 150 us with tiles and 8 or 16 splits.
 """
 
 from __future__ import annotations
