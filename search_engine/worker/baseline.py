@@ -11,11 +11,12 @@ from search_engine.domain.job import BaselineJob, BaselineReply, Refusal, Refusa
 from search_engine.domain.workload import Case, Distribution, TensorArgument, Workload
 from search_engine.worker import plan, roofline
 from search_engine.worker.attempt import Attempt
-from search_engine.worker.correctness import Checker, device
+from search_engine.worker.correctness import Checker, device, legal_groups
 from search_engine.worker.extents import elements
 from search_engine.worker.inputs import Inputs
 from search_engine.worker.interleave import interleave
 from search_engine.worker.plan import PlannedInput
+from search_engine.worker.reach import tiles
 from search_engine.worker.reference import why_no_oracle
 from search_engine.worker.run import load_version, namespace, run
 from search_engine.worker.session import Outside, Prepared, Session
@@ -128,6 +129,9 @@ def _reply(
     if attempt.error is not None:
         return Refusal(RefusalKind.WORKLOAD, f"`bytes` or `flops`: {attempt.error}")
     moved, operations, working_set = figures[0]
+    chosen = legal_groups(session, job.seed)
+    smoke = plan.smoke(job.workload, job.seed, chosen)
+    full = plan.full(job.workload, job.seed, chosen, tiles(job.source))
     return BaselineReply(
         median_us=middle,
         low_us=low,
@@ -142,6 +146,8 @@ def _reply(
         peak_memory_bytes=timed.peak_memory_bytes[0],
         working_set_bytes=working_set,
         device_seconds=time.perf_counter() - started,
+        smoke_cases=tuple(dict.fromkeys(item.case for item in smoke)),
+        full_cases=tuple(dict.fromkeys(item.case for item in full)),
     )
 
 

@@ -87,7 +87,7 @@ def full(
     small = case if elements(case) <= _SMALL_ELEMENTS or not chosen else odd(case, chosen)
     planned = [
         PlannedInput(bound, Variant.NORMAL, seed + 10 + i, False)
-        for i, bound in enumerate(edges(case, chosen, tiles))
+        for i, bound in enumerate((*edges(case, chosen, tiles), *beyond(workload, chosen)))
     ]
     planned += [
         PlannedInput(small, variant, seed + 50 + i, False)
@@ -118,6 +118,20 @@ def edges(case: Case, chosen: tuple[Group, ...], tiles: tuple[int, ...]) -> tupl
     assignments += [{largest: 2 * sizes[largest]}]
     bound = dict.fromkeys(bind(case, assignment) for assignment in assignments)
     return tuple(item for item in bound if elements(item) <= _MOST_ELEMENTS and item != case)
+
+
+def beyond(workload: Workload, chosen: tuple[Group, ...]) -> tuple[Case, ...]:
+    """The largest case with one extent just above twice its size and the others small.
+
+    A rewrite that holds a whole row, say, keeps the user's loop for rows longer than any declared
+    one; only such a shape reaches it.
+    """
+    case = max(workload.cases, key=elements)
+    sizes = groups(case)
+    free = [group for group in chosen if group in sizes]
+    small = {g: min(sizes[g], _prime(i)) for i, g in enumerate(free)}
+    bound = (bind(case, {**small, group: 2 * sizes[group] + 1}) for group in free)
+    return tuple(item for item in bound if elements(item) <= _MOST_ELEMENTS)
 
 
 def layouts(case: Case, seed: int) -> list[PlannedInput]:
