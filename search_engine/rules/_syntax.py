@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 from search_engine.rules._base import Patch, Subject
 
-OPTIONS = frozenset({"num_warps", "num_stages", "num_ctas", "maxnreg", "warmup", "stream"})
-"""Launch keywords that Triton takes itself; they are no parameters of the kernel."""
-
 _LINE = 100
 """Longer lists go on below their first item."""
 
