@@ -63,7 +63,7 @@ class _Operation:
     def apply(self) -> Any:
         """The result, declared again where it is floating point."""
         tensor = self.torch.Tensor
-        if self.func is tensor.dtype.__get__:
+        if self.func == tensor.dtype.__get__:  # a new wrapper at each access: never identical
             return self.args[0].declared
         if self.func is tensor.element_size:
             return self.args[0].declared.itemsize

@@ -159,7 +159,7 @@ def _check_all(
         result = session.call(candidate, prepared.inputs, item.seed)
         if result.error is not None:
             return _raised(item, result.error, candidate)
-        outcome = session.judged(item, prepared, result)
+        outcome = session.judged(item, prepared, result, candidate)
         if isinstance(outcome, Mismatch):
             return tuple(comparisons), outcome
         comparisons.append(outcome)

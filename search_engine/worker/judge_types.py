@@ -10,13 +10,15 @@ from dataclasses import dataclass
 class Rule:
     """Parameters of the rule for one output on one input.
 
-    ``reduction`` is the number of terms that one output element sums; ``chain`` the longest run of
-    dependent additions in the candidate that is granted to it; ``u_acc`` half an ulp of float32
-    (of float64 for float64 kernels), ``u_base`` that of the coarsest arithmetic in the baseline.
+    ``reduction`` bounds the number of terms that one output element sums, ``terms`` estimates it;
+    ``chain`` is the longest run of dependent additions that is granted to the candidate.
+    ``u_acc`` is half an ulp of float32 (of float64 for float64 kernels), ``u_base`` that of the
+    coarsest arithmetic in the baseline.
     """
 
     factor: float = 2.0
     reduction: int = 2
+    terms: int = 2
     chain: int = 1
     baseline_chain: int = 1
     u_acc: float = 2.0**-24

@@ -62,7 +62,7 @@ def evaluate(
     tensors = [declared.plain(tensor) for tensor in tensors]
     if workload.gradients:
         backward(tensors, seed)
-        grads = [declared.plain(arguments[name]).grad for name in workload.gradients]
+        grads = [arguments[name].leaf.grad for name in workload.gradients]
         kept = [grad for grad in grads if grad is not None]
         names.extend([None] * len(kept))
         tensors.extend(kept)

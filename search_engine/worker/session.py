@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 from collections import OrderedDict
@@ -11,7 +12,7 @@ from typing import Any
 
 from search_engine.domain.job import Comparison, Mismatch, Refusal, RefusalKind, Source
 from search_engine.domain.workload import Workload
-from search_engine.worker import judge, reference, values
+from search_engine.worker import indices, judge, reference, values
 from search_engine.worker.attempt import Attempt
 from search_engine.worker.extents import elements, tensors
 from search_engine.worker.failure import refusal_for
@@ -92,18 +93,19 @@ class Session:
         made = self.call(candidate, prepared.inputs, item.seed, poison)
         if made.error is not None:
             return self._raised(item, made.error, candidate.source), ()
-        return self.judged(item, prepared, made), made.outputs
+        return self.judged(item, prepared, made, candidate), made.outputs
 
     def judged(
-        self, item: PlannedInput, prepared: Prepared, made: RunResult
+        self, item: PlannedInput, prepared: Prepared, made: RunResult, candidate: Version
     ) -> Comparison | Mismatch:
         """Judge what a call that did not raise left behind."""
         miss = self._first_difference(prepared, made)
         if miss is not None:
             return self._mismatch(item, *miss)
+        serial = has_float_atomics(reached_text(candidate.source))
         error = baseline_error = 0.0
         for position, output in enumerate(made.outputs):
-            judgement = self._judged(item, prepared, position, output)
+            judgement = self._judged(item, prepared, position, output, serial)
             if judgement.miss is not None:
                 return self._mismatch(item, output.name, judgement.miss)
             error = max(error, judgement.error)
@@ -168,16 +170,31 @@ class Session:
         return None
 
     def _judged(
-        self, item: PlannedInput, prepared: Prepared, position: int, output: Output
+        self, item: PlannedInput, prepared: Prepared, position: int, output: Output, serial: bool
     ) -> Judgement:
+        """Judge one output. A chain of additions as long as the sum is granted to atomics only."""
         expected, rule = prepared.expected[position], prepared.rules[position]
+        if serial:
+            rule = dataclasses.replace(rule, chain=max(rule.chain, rule.terms))
         baseline = prepared.outputs[position].tensor
         judgement = judge.judge(expected, baseline, output.tensor, rule)
-        floats = baseline.dtype.is_floating_point
-        if judgement.miss is None or not floats or not self.independent:
+        if judgement.miss is None or not self.independent:
             return judgement
+        if not baseline.dtype.is_floating_point:
+            return self._as_index(prepared, position, output, judgement)
         moved = self._moved(item, prepared)[position]
         return judge.judge(expected, baseline, output.tensor, rule, moved)
+
+    def _as_index(
+        self, prepared: Prepared, position: int, output: Output, judgement: Judgement
+    ) -> Judgement:
+        """An index of an extreme may differ where the values it picks are as extreme."""
+        picked = indices.picked_from(self.workload, self.baseline.module, prepared.inputs, position)
+        if picked is None:
+            return judgement
+        any_tie = "any-tie" in self.workload.allow
+        miss = indices.judge(picked, prepared.expected[position], output.tensor, any_tie)
+        return Judgement(0.0, 0.0, miss)
 
     def _moved(self, item: PlannedInput, prepared: Prepared) -> tuple[Any, ...]:
         if prepared.moved is None:
@@ -213,6 +230,7 @@ class Session:
         return Rule(
             factor=self._factor(output),
             reduction=max(ratio, longest),
+            terms=ratio,
             chain=ratio if has_float_atomics(self.baseline_text) else 1,
             baseline_chain=max(ratio, longest),
             u_acc=widest,
