@@ -152,4 +152,6 @@ def _widened(
         wide.mul_(1.0 + _U_F32 * (2 * signs - 1))
     if name in workload.gradients:
         wide.requires_grad_()
-    return declared.declare(wide, value.dtype, notes)
+    made = declared.declare(wide, value.dtype, notes)
+    made.leaf = wide  # gradients collect in the leaf, not in its alias
+    return made
