@@ -17,7 +17,7 @@ def column_sum_kernel(x_ptr, out_ptr, x_stride, n_rows, BLOCK: tl.constexpr):
 
 
 # kernel-lsp: workload x=f32[16384,8192]
-# kernel-lsp: workload x=f32[1000,300] weight=0.1
+# kernel-lsp: workload x=f32[1000,300] weight=0
 # kernel-lsp: reference x.sum(dim=0)
 def column_sum(x: torch.Tensor) -> torch.Tensor:
     """Sum of each column of a matrix."""

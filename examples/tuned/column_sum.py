@@ -43,7 +43,7 @@ def combine_kernel(partial_ptr, out_ptr, n_cols, SPLITS: tl.constexpr, BLOCK_N: 
 
 
 # kernel-lsp: workload x=f32[16384,8192]
-# kernel-lsp: workload x=f32[1000,300] weight=0.1
+# kernel-lsp: workload x=f32[1000,300] weight=0
 # kernel-lsp: reference x.sum(dim=0)
 def column_sum(x: torch.Tensor) -> torch.Tensor:
     """Sum of each column of a matrix."""

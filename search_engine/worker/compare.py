@@ -5,6 +5,7 @@ The reference runs in the declared dtypes, with TF32 as the user has set it.
 
 from __future__ import annotations
 
+import ast
 import functools
 import keyword
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from search_engine.worker.run import load_version, namespace
 from search_engine.worker.stopwatch import stopwatch
 from search_engine.worker.timing import contender, restorer, timed_inputs
 
+_PLAIN = (bool, int, float, str, tuple)
 EAGER = "eager"
 COMPILED = "torch.compile"
 
@@ -45,13 +47,18 @@ def compare(job: CompareJob) -> CompareReply | Refusal:
 def reference_function(
     source: Source, workload: Workload, arguments: dict[str, Any]
 ) -> Callable[..., Any]:
-    """A function of the arguments that evaluates the declared references. Raises LoadError."""
+    """A function of the arguments that evaluates the declared references. Raises LoadError.
+
+    Other names that the expressions use, a default such as ``eps``, become default values: the
+    compiler of ``torch.compile`` looks globals up in the module of that name and not here.
+    """
     scope = namespace(load_version(source).module, workload, arguments)
-    for name in arguments:
-        scope.pop(name, None)
-    names = ", ".join(_legal(name) for name in arguments)
     results = ", ".join(f"({item.expression})" for item in workload.references)
-    code = f"def reference({names}):\n    return ({results},)\n"
+    used = {node.id for node in ast.walk(ast.parse(results)) if isinstance(node, ast.Name)}
+    others = sorted(used - {*arguments})
+    constants = [name for name in others if isinstance(scope.get(name), _PLAIN)]
+    names = [*map(_legal, arguments), *(f"{name}={name}" for name in constants)]
+    code = f"def reference({', '.join(names)}):\n    return ({results},)\n"
     exec(compile(code, "<reference>", "exec"), scope)
     return scope["reference"]
 
