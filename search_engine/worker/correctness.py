@@ -15,6 +15,7 @@ from search_engine.domain.job import (
     Refusal,
     RefusalKind,
 )
+from search_engine.domain.workload import Case
 from search_engine.worker import plan, precision
 from search_engine.worker.extents import Group, pinned_groups
 from search_engine.worker.plan import PlannedInput
@@ -37,7 +38,8 @@ def check(job: CheckJob) -> CheckReply | Refusal:
     if job.depth is Depth.SMOKE:
         inputs = plan.smoke(job.workload, job.seed, chosen)
     else:
-        inputs = plan.full(job.workload, job.seed, chosen, _tiles(job))
+        small = small_case(session, chosen, job.seed)
+        inputs = plan.full(job.workload, job.seed, chosen, _tiles(job), small)
     refusal = checker.run_all(inputs)
     if refusal is not None:
         return refusal
@@ -56,9 +58,19 @@ def legal_groups(session: Session, seed: int) -> tuple[Group, ...]:
     case = plan.smallest(session.workload)
     for chosen in plan.candidate_groups(case, session.independent):
         item = PlannedInput(plan.odd(case, chosen), Variant.TRIPLED, seed + 1, False)
-        if isinstance(session.prepare(item), Prepared):
+        if session.makes_sense(item):
             return chosen
     return ()
+
+
+def small_case(session: Session, chosen: tuple[Group, ...], seed: int) -> Case:
+    """A case for value variants and layouts: as small as the baseline accepts."""
+    forms = plan.small_forms(plan.smallest(session.workload), chosen)
+    for form in forms[:-1]:
+        item = PlannedInput(form, Variant.TRIPLED, seed + 1, False)
+        if isinstance(session.prepare(item), Prepared):
+            return form
+    return forms[-1]
 
 
 class Checker:

@@ -80,11 +80,18 @@ def smoke(workload: Workload, seed: int, chosen: tuple[Group, ...]) -> tuple[Pla
 
 
 def full(
-    workload: Workload, seed: int, chosen: tuple[Group, ...], tiles: tuple[int, ...]
+    workload: Workload,
+    seed: int,
+    chosen: tuple[Group, ...],
+    tiles: tuple[int, ...],
+    small: Case | None = None,
 ) -> tuple[PlannedInput, ...]:
-    """The whole plan: cheap inputs first, so that a mistake ends it early."""
+    """The whole plan: cheap inputs first, so that a mistake ends it early.
+
+    ``small`` is the case for value variants and layouts.
+    """
     case = smallest(workload)
-    small = case if elements(case) <= _SMALL_ELEMENTS or not chosen else odd(case, chosen)
+    small = small or small_forms(case, chosen)[0]
     planned = [
         PlannedInput(bound, Variant.NORMAL, seed + 10 + i, False)
         for i, bound in enumerate((*edges(case, chosen, tiles), *beyond(workload, chosen)))
@@ -99,6 +106,15 @@ def full(
         for i, item in enumerate(sorted(workload.cases, key=elements))
     ]
     return tuple(planned)
+
+
+def small_forms(case: Case, chosen: tuple[Group, ...]) -> tuple[Case, ...]:
+    """Forms of a case for value variants, the preferred first; the last is the case itself."""
+    if elements(case) <= _SMALL_ELEMENTS or not chosen:
+        return (case,)
+    sizes = groups(case)
+    even = bind(case, {g: min(sizes[g], _DEFAULT_TILE) for g in chosen})
+    return (odd(case, chosen), even, case)
 
 
 def edges(case: Case, chosen: tuple[Group, ...], tiles: tuple[int, ...]) -> tuple[Case, ...]:

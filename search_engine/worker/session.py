@@ -26,8 +26,9 @@ from search_engine.worker.run import Around, Output, RunResult, Version, load_ve
 
 _GRADIENT_FACTOR = 3.0
 _KEPT_INPUTS = 24
-_KEPT_ELEMENTS = 1 << 24
-"""Inputs up to this size keep their truth and baseline output for the next candidate."""
+_KEPT_ELEMENTS = 1 << 22
+"""Inputs up to this size keep their truth and baseline output for the next candidate: at most some
+100 MiB each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,13 @@ class Session:
                 while len(_prepared) > _KEPT_INPUTS:
                     _prepared.popitem(last=False)
         return made
+
+    def makes_sense(self, item: PlannedInput) -> bool:
+        """True if the reference evaluates on the input; without one, if it can be built."""
+        with Attempt() as attempt:
+            inputs = build(item.case, self.workload, item.seed, self.device, self.root)
+            self._truth(inputs, item.seed)
+        return attempt.error is None
 
     def judge(
         self, item: PlannedInput, prepared: Prepared, candidate: Version, turn: int = 0
