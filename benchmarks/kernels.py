@@ -21,7 +21,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parent))
 
+from regret import Recording, full_measurement  # noqa: E402
+
+from search_engine import service  # noqa: E402
+from search_engine.domain.candidate import candidate_id  # noqa: E402
 from search_engine.domain.codec import encode  # noqa: E402
 from search_engine.domain.event import (  # noqa: E402
     CandidateEvaluated,
@@ -37,7 +42,7 @@ from search_engine.domain.job import (  # noqa: E402
     Depth,
     Lane,
 )
-from search_engine.domain.run import Effort, RunReport  # noqa: E402
+from search_engine.domain.run import Effort  # noqa: E402
 from search_engine.domain.statistics import geometric_mean, median, paired_ratio  # noqa: E402
 from search_engine.execution.local import LocalExecutor  # noqa: E402
 from search_engine.report import document  # noqa: E402
@@ -59,18 +64,30 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--resume", action="store_true", help="skip kernels that have a result")
     parser.add_argument("--seconds", type=float, default=math.inf, help="start nothing after this")
+    parser.add_argument("--regret", action="store_true", help="also time the whole space fully")
+    parser.add_argument("--recompare", action="store_true", help="only time stored results again")
     parser.add_argument("--table", action="store_true", help="only print the table")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
+    service.LocalExecutor = Recording
     for path in [] if options.table else _examples(options.names):
         result = options.output / f"{path.parent.name}.{path.stem}.json"
         if options.resume and result.exists():
             continue
+        if options.recompare:
+            record = json.loads(result.read_text())
+            best = record["best_text"]
+            record |= asyncio.run(
+                _compare(path, _request(path, Effort.QUICK, ""), best, options.python)
+            )
+            result.write_text(json.dumps(record, indent=1))
+            print(_row(record), flush=True)
+            continue
         if time.monotonic() - started > options.seconds:
             print(f"time is up before {path.stem}; --resume goes on", file=sys.stderr)
             break
-        record = asyncio.run(_measure(path, Effort(options.effort), options.python))
+        record = asyncio.run(_measure(path, Effort(options.effort), options.python, options.regret))
         result.write_text(json.dumps(record, indent=1))
         print(_row(record), flush=True)
     table = _table(sorted(options.output.glob("*.json")))
@@ -86,9 +103,14 @@ def _examples(names: list[str]) -> list[Path]:
     return [path for path in found if not names or path.stem in names]
 
 
-async def _measure(path: Path, effort: Effort, python: str) -> dict[str, object]:
-    """One search and one comparison."""
-    request = RunRequest(path, path.read_text(), None, ROOT, python=python, effort=effort)
+def _request(path: Path, effort: Effort, python: str) -> RunRequest:
+    return RunRequest(path, path.read_text(), None, ROOT, python=python, effort=effort)
+
+
+async def _measure(path: Path, effort: Effort, python: str, regret: bool) -> dict[str, object]:
+    """One search and one comparison; with ``regret`` also the whole space."""
+    request = _request(path, effort, python)
+    Recording.timed = {}
     moments: dict[str, float] = {}
     trace: list[dict[str, object]] = []
     started = time.monotonic()
@@ -102,7 +124,10 @@ async def _measure(path: Path, effort: Effort, python: str) -> dict[str, object]
 
     report = await optimize(request, listen)
     moments["end"] = _since(started)
-    compared = await _compare(path, request, report, python)
+    compared = await _compare(path, request, report.best.text if report.best else None, python)
+    if regret:
+        workload, own = prepare(request).workload, candidate_id(request.text)
+        compared["regret"] = await full_measurement(report, own, workload, ROOT, python)
     return {
         "name": path.stem,
         "kind": path.parent.name,
@@ -119,14 +144,14 @@ async def _measure(path: Path, effort: Effort, python: str) -> dict[str, object]
 
 
 async def _compare(
-    path: Path, request: RunRequest, report: RunReport, python: str
+    path: Path, request: RunRequest, best: str | None, python: str
 ) -> dict[str, object]:
     """Baseline, best, twin, eager and torch.compile in the same rounds."""
     workload = prepare(request).workload
     twin = ROOT / "examples" / "tuned" / path.name
     sources = [make_source("baseline", path, request.text, workload.entry)]
-    if report.best is not None:
-        sources.append(make_source("best", path, report.best.text, workload.entry))
+    if best is not None:
+        sources.append(make_source("best", path, best, workload.entry))
     if path.parent.name == "examples" and twin.exists():
         sources.append(make_source("twin", twin, twin.read_text(), workload.entry))
     main = max(range(len(workload.cases)), key=lambda i: (workload.cases[i].weight, -i))
@@ -242,6 +267,13 @@ def _summary(records: list[dict]) -> list[str]:
         seconds = [r["moments"][key] for r in records if key in r["moments"]]
         if seconds:
             lines.append(f"Median wall seconds to {key}: {median(seconds):.1f} ({len(seconds)}).")
+    lines += [
+        f"Regret of {r['name']} ({r['effort']}): {r['regret']['regret']:.2%} over "
+        f"{r['regret']['space']} candidates; screening {r['regret']['screening_device_seconds']:.2f} "
+        f"device seconds, 20 rounds on all {r['regret']['full_device_seconds']:.2f} (measured)."
+        for r in records
+        if "regret" in r
+    ]
     spends = [r["report"]["spend"] for r in records]
     full = sum(s["full_evaluation_device_seconds"] for s in spends)
     used = sum(s["screening_device_seconds"] for s in spends)

@@ -93,6 +93,7 @@ def prepare(request: RunRequest) -> Prepared:
         raise RequestError(f"{request.path}:{line}: the file does not parse: {problem.message}")
     workloads, problems = all_workloads(module, request.root)
     unit = _choose_unit(module, request, workloads)
+    _refuse_mistakes(module, unit, problems, request.path)
     workload = _choose_workload(unit, workloads, problems, request.path)
     refusal = workload_refusal(module, unit, workload)
     if refusal is not None:
@@ -151,6 +152,18 @@ def _choose_unit(module: Module, request: RunRequest, workloads: tuple[Workload,
     raise RequestError(
         f"{request.path}: several kernels; name one as {request.path}::NAME ({names})"
     )
+
+
+def _refuse_mistakes(
+    module: Module, unit: Unit, problems: tuple[WorkloadProblem, ...], path: Path
+) -> None:
+    """A mistake in the unit's own declaration stops the run: what it meant to say is unknown."""
+    if unit.entry is None:
+        return
+    for problem in problems:
+        below = [e.span.line for e in module.entries if e.span.line >= problem.line]
+        if below and min(below) == unit.entry.span.line:
+            raise RequestError(f"{path}:{problem.line + 1}: {problem.message}")
 
 
 def _choose_workload(

@@ -29,6 +29,13 @@ def archive_path() -> Path:
     return state_folder() / "archive.sqlite"
 
 
+def interpreter(option: str | None) -> str | None:
+    """The ``--python`` option; a path is taken from the working directory, a bare name from PATH."""
+    if option is None or os.sep not in option:
+        return option
+    return os.path.abspath(option)  # noqa: PTH100 - resolving links would leave a virtual environment
+
+
 def read_source(path: Path) -> str:
     """The text of a source file. Raises RequestError if it cannot be read."""
     try:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from kernel_lsp.subcommands._exit import FOUND, RAN
-from kernel_lsp.subcommands._paths import archive_path
+from kernel_lsp.subcommands._paths import archive_path, interpreter
 from search_engine.domain.job import ProbeReply, Refusal
 from search_engine.service import find_python, probe
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    python = find_python(Path.cwd(), options.python)
+    python = find_python(Path.cwd(), interpreter(options.python))
     lines = [f"server      Python {sys.version.split()[0]} ({sys.executable})"]
     lines.append(f"archive     {archive_path()}")
     lines.append(f"worker      {python}")

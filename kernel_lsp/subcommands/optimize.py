@@ -13,7 +13,12 @@ import sys
 from pathlib import Path
 
 from kernel_lsp.subcommands._exit import BAD_INPUT, FAULT, FOUND, RAN
-from kernel_lsp.subcommands._paths import archive_path, project_root, read_source
+from kernel_lsp.subcommands._paths import (
+    archive_path,
+    interpreter,
+    project_root,
+    read_source,
+)
 from kernel_lsp.subcommands._progress import ProgressLine
 from search_engine.domain.run import Effort, ExitReason, Outcome, RunReport
 from search_engine.service import RequestError, RunRequest, card, document, optimize
@@ -64,7 +69,7 @@ def _request(options: argparse.Namespace) -> RunRequest:
         text=read_source(path),
         kernel=kernel or None,
         root=project_root(path),
-        python=options.python,
+        python=interpreter(options.python),
         effort=Effort(options.effort),
         limits=_limits(options.budget),
         target=options.target,

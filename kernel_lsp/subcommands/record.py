@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from kernel_lsp.subcommands._exit import FOUND, RAN
+from kernel_lsp.subcommands._paths import interpreter
 from search_engine.service import RecordSummary, RequestError, find_python, record
 
 
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     command = tuple(options.command[1:] if options.command[:1] == ["--"] else options.command)
     if not command:
         raise RequestError("nothing to run; write `kernel-lsp record -- python YOUR_SCRIPT.py`")
-    python = str(find_python(Path.cwd(), options.python))
+    python = str(find_python(Path.cwd(), interpreter(options.python)))
     try:
         work = record(command, python, Path.cwd(), options.output, output=None)
         summary = asyncio.run(work)

@@ -43,7 +43,7 @@ class FullCorrectness:
 
 
 async def _compile_shapes(task: Task, candidate: Candidate, submit: Submit) -> None:
-    """Compile the plan's shapes in parallel, off the device; what fails there shows in the check."""
+    """Compile the plan's shapes in parallel, off the device; failures show in the check."""
     cases = task.baseline_reply.full_cases if task.baseline_reply is not None else ()
     source, main = task.source(candidate), main_case(task)
     jobs = (

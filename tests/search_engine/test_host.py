@@ -1,4 +1,4 @@
-"""The search host: cancelled, killed and orphaned, it leaves no process and loses nothing verified."""
+"""The search host: cancelled or killed, it leaves no process and loses nothing verified."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ vim.api.nvim_create_autocmd("LspProgress", {
     local value = event.data.params.value
     last = value
     local percentage = value.percentage and (value.percentage .. " % ") or ""
-    say("progress:", percentage .. (value.title or value.message or ""))
+    say("progress:", percentage .. (value.message or value.title or ""))
   end,
 })
 

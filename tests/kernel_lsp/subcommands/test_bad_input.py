@@ -116,6 +116,18 @@ def test_malformed_workload_is_named_with_its_line(
     assert f"scale.py:{line}:" in err
 
 
+def test_mistake_in_the_reference_is_not_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declaration = f"{GOOD}\n# kernel-lsp: reference x * nothing"
+    path = write(tmp_path, declaration=declaration)
+    code, _, err = run(capsys, "optimize", str(path))
+    assert code == 2
+    line = next(i for i, t in enumerate(path.read_text().splitlines(), 1) if "reference" in t)
+    assert f"scale.py:{line}:" in err
+    assert "nothing" in err
+
+
 def test_launch_in_another_file_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

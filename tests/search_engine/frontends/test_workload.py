@@ -279,7 +279,8 @@ MISTAKES = [
      "named extents are M; a string needs quotes"),
     ("workload x=f32[4] eps=1+", "KL801", 39, "expected a Python expression: invalid syntax"),
     ("workload x=f32[4] eps='a", "KL801", 33, "expected a closing '"),
-    ("workload x=f32[4] weight=-1", "KL801", 40, "expected a number that is not negative, got `-1`"),
+    ("workload x=f32[4] weight=-1", "KL801", 40,
+     "expected a number that is not negative, got `-1`"),
     ("workload x=f32[4] block=4", "KL801", 33,
      "block= belongs to CUDA kernels; a Triton entry launches with its own grid. For a parameter "
      "of that name write block_="),
