@@ -17,7 +17,7 @@ def transpose_kernel(x_ptr, out_ptr, x_stride, out_stride, n_cols, BLOCK: tl.con
 
 # kernel-lsp: workload x=f32[16384,8192]
 # kernel-lsp: workload x=f32[1000,300] weight=0.1
-# kernel-lsp: reference x.T
+# kernel-lsp: reference x.T.contiguous()
 def transpose(x: torch.Tensor) -> torch.Tensor:
     """A new contiguous matrix that holds the transpose of x."""
     n_rows, n_cols = x.shape

@@ -30,7 +30,7 @@ def archive_path() -> Path:
 
 
 def interpreter(option: str | None) -> str | None:
-    """The ``--python`` option; a path is taken from the working directory, a bare name from PATH."""
+    """The ``--python`` option: a path from the working directory, or a bare name from PATH."""
     if option is None or os.sep not in option:
         return option
     return os.path.abspath(option)  # noqa: PTH100 - resolving links would leave a virtual environment
