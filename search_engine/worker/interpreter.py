@@ -118,11 +118,21 @@ def _inputs(session: Session, seed: int) -> tuple[PlannedInput, ...] | Refusal:
             if accepted:
                 break
     if found:
-        return tuple(found)
+        return (*found, *_beyond(session, seed))
     for problem in problems:
         if isinstance(problem, Refusal):
             return problem
     return _nothing_ran([p.reason for p in problems if isinstance(p, Outside)])
+
+
+def _beyond(session: Session, seed: int) -> list[PlannedInput]:
+    """Shapes longer than any declared one, which reach what a rewrite keeps for them."""
+    for chosen in plan.candidate_groups(plan.smallest(session.workload), session.independent):
+        forms = plan.interpreted_beyond(session.workload, chosen)
+        accepted = _accepted(session, forms, seed + 40, [])
+        if accepted:
+            return accepted
+    return []
 
 
 def _accepted(

@@ -27,6 +27,7 @@ _PRIMES = (37, 67, 101, 131, 163)
 _LONG_PRIME = 1021
 _DEFAULT_TILE = 128
 _MOST_ELEMENTS = 1 << 26
+_LONG_ELEMENTS = 1 << 18
 _SMALL_ELEMENTS = 1 << 20
 """Value variants and layouts need no more elements than this to show a mistake."""
 _SCREENED_VARIANTS = (
@@ -137,17 +138,33 @@ def edges(case: Case, chosen: tuple[Group, ...], tiles: tuple[int, ...]) -> tupl
 
 
 def beyond(workload: Workload, chosen: tuple[Group, ...]) -> tuple[Case, ...]:
-    """The largest case with one extent just above twice its size and the others small.
+    """The smallest case with one extent just above twice its largest declared size, others small.
 
     A rewrite that holds a whole row, say, keeps the user's loop for rows longer than any declared
     one; only such a shape reaches it.
     """
-    case = max(workload.cases, key=elements)
+    case = smallest(workload)
     sizes = groups(case)
-    free = [group for group in chosen if group in sizes]
-    small = {g: min(sizes[g], _prime(i)) for i, g in enumerate(free)}
-    bound = (bind(case, {**small, group: 2 * sizes[group] + 1}) for group in free)
+    small = {g: min(sizes[g], _prime(i)) for i, g in enumerate(chosen)}
+    bound = (bind(case, {**small, g: 2 * _largest(workload, case, g) + 1}) for g in chosen)
     return tuple(item for item in bound if elements(item) <= _MOST_ELEMENTS)
+
+
+def _largest(workload: Workload, case: Case, group: Group) -> int:
+    """The largest size that any case declares where ``case`` has this group."""
+    places = {
+        (item.name, axis)
+        for item in tensors(case)
+        for axis, extent in enumerate(item.extents)
+        if group_of(extent) == group
+    }
+    return max(
+        extent.size
+        for other in workload.cases
+        for item in tensors(other)
+        for axis, extent in enumerate(item.extents)
+        if (item.name, axis) in places
+    )
 
 
 def layouts(case: Case, seed: int) -> list[PlannedInput]:
@@ -176,6 +193,21 @@ def interpreted(case: Case, chosen: tuple[Group, ...]) -> tuple[tuple[Case, ...]
     else:
         odd_sizes, even_sizes = ((331, 5), (7, 1100), (67, 3)), ((256, 16), (64, 64), (128, 128))
     return _forms(case, chosen, odd_sizes), _forms(case, chosen, even_sizes)
+
+
+def interpreted_beyond(workload: Workload, chosen: tuple[Group, ...]) -> tuple[Case, ...]:
+    """Shapes of ``beyond`` that the interpreter can bear: one extent long, the others tiny.
+
+    Only the innermost extents, since an outer one is usually a grid axis, and a long grid takes the
+    interpreter minutes.
+    """
+    case = smallest(workload)
+    sizes = groups(case)
+    inner = {group_of(t.extents[-1]) for t in tensors(case) if len(t.extents) > 1}
+    tiny = {g: min(sizes[g], 2 + i) for i, g in enumerate(chosen)}
+    long = ({**tiny, g: 2 * _largest(workload, case, g) + 1} for g in chosen if g in inner)
+    bound = (bind(case, assignment) for assignment in long)
+    return tuple(item for item in bound if elements(item) <= _LONG_ELEMENTS)
 
 
 def _forms(

@@ -1,7 +1,7 @@
 """The main job, in a real headless Neovim: open, see, optimise, review, apply.
 
-Works on a copy of an example under ``.demo/``; nothing else is touched. Without a GPU the rewrite that
-is applied is one that is correct on the CPU interpreter, and it is labelled as not timed.
+Works on a copy of an example under ``.demo/``; nothing else is touched. Without a GPU the rewrite
+that is applied is one that is correct on the CPU interpreter, and it is labelled as not timed.
 """
 
 from __future__ import annotations

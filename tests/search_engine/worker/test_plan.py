@@ -28,6 +28,17 @@ def test_full_plan_has_edges_variants_layouts_and_every_case():
     assert all(item.repetitions == 3 for item in planned if item.declared)
 
 
+def test_rows_longer_than_any_declared_one_are_visited():
+    longest = 2 * 8192 + 1
+    assert longest in sizes_of(plan.full(DESCRIBED, 1, ("M", "N"), (256,)), "N")
+    (form,) = plan.interpreted_beyond(DESCRIBED, ("M", "N"))
+    assert groups(form) == {"M": 2, "N": longest}
+    # Extents that one case ties together stand apart in another, which then shows the long row.
+    tied = workload("x=f32[8192,8192]", "x=f32[128,1000]")
+    shapes = {tensors(item)[0].shape for item in plan.beyond(tied, (128, 1000))}
+    assert (37, longest) in shapes and (longest, 67) in shapes
+
+
 def test_relations_between_tensors_are_kept():
     for item in plan.full(DESCRIBED, 1, ("M", "N"), (256,)):
         x, w = tensors(item.case)
