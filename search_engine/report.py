@@ -143,7 +143,7 @@ def _best(
         nodes = engine.unmeasured()
         check = nodes[0].check if nodes else None
         if check is None:
-            return None, None, Outcome.NOT_IMPROVED
+            return None, None, Outcome.UNMEASURED
         candidate = nodes[0].candidate
         return candidate, runner.evidence(candidate, None, check), Outcome.UNMEASURED
     if engine.audited is not None:
@@ -170,7 +170,7 @@ def _message(
             assert evidence is not None and evidence.speedup is not None
             return f"{evidence.speedup.value:.2f}x verified.{tail}"
         case Outcome.UNMEASURED:
-            return f"A rewrite that is {NOT_TIMED}."
+            return f"A rewrite that is {NOT_TIMED}." if evidence else _nothing_untimed(result)
         case Outcome.FAILED:
             return result.detail
         case Outcome.INCONCLUSIVE:
@@ -178,6 +178,17 @@ def _message(
         case Outcome.NOT_IMPROVED:
             seconds = result.spend.wall_seconds
             return f"No verified gain in {seconds:.0f} s.{_closest(result)}{tail}"
+
+
+def _nothing_untimed(result: RunResult) -> str:
+    """What was tried without a device, when nothing of it can be offered."""
+    tried = sum(1 for _ in result.engine.tree) - 1
+    if tried == 0:
+        return (
+            "Nothing was timed: no GPU here. No rewrite rule applies to this kernel, and other "
+            "block sizes can only be judged on a GPU."
+        )
+    return f"Nothing was timed: no GPU here. None of {tried} rewrites passed its checks."
 
 
 def _closest(result: RunResult) -> str:

@@ -27,7 +27,10 @@ from search_engine.domain.job import (
     BaselineReply,
     CheckReply,
     Completed,
+    Crashed,
+    Expired,
     InterpretJob,
+    JobResult,
     Lane,
     Refusal,
     RefusalKind,
@@ -52,13 +55,12 @@ from search_engine.proposers.context import Context
 from search_engine.proposers.rules import Rules
 from search_engine.request import Prepared
 from search_engine.rules.registry import RULES
-from search_engine.rungs._base import Failed, Proof, RungOutcome, Task, failed_result
+from search_engine.rungs._base import Failed, Proof, RungOutcome, Task, last_line
 from search_engine.rungs.profile import roofline_fraction
 from search_engine.search.engine import Done, Engine, EngineFault, Evaluate, Expand
 from search_engine.search.presets import SHAPES
 
 _BASELINE_DEADLINE_SECONDS = 120.0
-_INTERPRETER_DEADLINE_SECONDS = 120.0
 _CONFIGURATIONS_PER_REWRITE = 4
 """A structure is judged by the best of a few configurations, not by its first."""
 _AT_ROOFLINE = 0.9
@@ -166,11 +168,11 @@ class Runner:
         source = task.source(task.baseline)
         if self._device is None:
             job = InterpretJob(source, source, task.workload, task.seed)
-            result = await self._executor.run(job, Lane.INTERPRET, _INTERPRETER_DEADLINE_SECONDS)
+            result = await self._executor.run(job, Lane.INTERPRET, self._baseline_deadline())
             self._refuse_baseline(result)
             return None
         baseline = BaselineJob(source, task.workload, task.seed)
-        result = await self._executor.run(baseline, Lane.DEVICE, _BASELINE_DEADLINE_SECONDS)
+        result = await self._executor.run(baseline, Lane.DEVICE, self._baseline_deadline())
         self._refuse_baseline(result)
         assert isinstance(result, Completed) and isinstance(result.reply, BaselineReply)
         reply = self._with_honest_roofline(result.reply)
@@ -183,6 +185,10 @@ class Runner:
         )  # fmt: skip
         return reply
 
+    def _baseline_deadline(self) -> float:
+        """The baseline may not take more than the whole budget."""
+        return min(_BASELINE_DEADLINE_SECONDS, self._prepared.budget.wall_seconds)
+
     def _with_honest_roofline(self, reply: BaselineReply) -> BaselineReply:
         """Bytes alone say nothing about the limit of a kernel with matrix products."""
         unit = self._prepared.unit
@@ -192,7 +198,7 @@ class Runner:
             return dataclasses.replace(reply, compulsory_bytes=None)
         return reply
 
-    def _refuse_baseline(self, result: object) -> None:
+    def _refuse_baseline(self, result: JobResult) -> None:
         match result:
             case Completed(reply=CheckReply(mismatch=mismatch)) if mismatch is not None:
                 raise BaselineRefused(
@@ -203,9 +209,10 @@ class Runner:
                 raise BaselineRefused(_baseline_sentence(kind, message), refusal)
             case Completed():
                 return
-            case _:
-                failure = failed_result(result)  # pyright: ignore[reportArgumentType]
-                raise BaselineRefused(f"your kernel did not run: {_reason(failure)}")
+            case Expired(deadline_seconds=seconds):
+                raise BaselineRefused(f"your kernel did not return within {seconds:.0f} s")
+            case Crashed(detail=detail):
+                raise BaselineRefused(f"your kernel ended its process: {last_line(detail)}")
 
     async def _drive(self, ladder: Ladder) -> tuple[ExitReason, str]:
         share = SHAPES[self._prepared.request.effort].search_share
@@ -356,8 +363,3 @@ def _baseline_sentence(kind: RefusalKind, message: str) -> str:
             return message
         case RefusalKind.UNSUPPORTED:
             return f"cannot tell without a GPU: {message}"
-
-
-def _reason(outcome: RungOutcome | None) -> str:
-    verdict = outcome.verdict if isinstance(outcome, Failed) else None
-    return getattr(verdict, "message", None) or getattr(verdict, "reason", None) or str(verdict)

@@ -83,6 +83,7 @@ __all__ = [
 DEFAULT_TARGET = "sm_90"
 """Compiled for where no device says otherwise."""
 _PROBE_DEADLINE_SECONDS = 60.0
+_LEAST_MEMORY_BYTES = 12 * 1024**3
 _BUSY_WAIT_SECONDS = 60.0
 _BUSY_POLL_SECONDS = 2.0
 
@@ -198,7 +199,9 @@ async def _search(
     try:
         result = await runner.run()
     except BaselineRefused as refusal:
-        report = _failed(str(refusal), prepared, refusal.refusal)
+        report = dataclasses.replace(
+            _failed(str(refusal), prepared, refusal.refusal), spend=runner.spend()
+        )
     else:
         report = make_report(prepared, runner, result, run, target.name, device, environment)
     if archive is not None:
@@ -215,6 +218,7 @@ async def _executor(request: RunRequest) -> AsyncGenerator[LocalExecutor]:
         request.cwd or request.root,
         request.env,
         compile_workers=_compile_workers(),
+        memory_bytes=_memory_bytes(),
         interpret_workers=max(1, min(4, _cores() - 1)),
         scratch=scratch,
     )
@@ -237,6 +241,15 @@ def _compile_workers() -> int:
 def _device_files() -> bool:
     """Whether a GPU's device file is there; a guess that only decides what is started early."""
     return Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
+
+
+def _memory_bytes() -> int:
+    """Address space of a worker without a device: three quarters of this machine's memory.
+
+    torch and Triton map several GB before they do anything, hence the lower bound.
+    """
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(_LEAST_MEMORY_BYTES, physical * 3 // 4)
 
 
 async def _probe(executor: Executor) -> ProbeReply | Refusal | str:

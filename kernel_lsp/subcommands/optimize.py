@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -21,7 +22,14 @@ from kernel_lsp.subcommands._paths import (
 )
 from kernel_lsp.subcommands._progress import ProgressLine
 from search_engine.domain.run import Effort, ExitReason, Outcome, RunReport
-from search_engine.service import RequestError, RunRequest, card, document, optimize
+from search_engine.service import (
+    RequestError,
+    RunRequest,
+    card,
+    document,
+    failed_report,
+    optimize,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    request = _request(options)
-    with ProgressLine(sys.stderr) as progress:
-        report = asyncio.run(optimize(request, progress.update))
+    try:
+        request = _request(options)
+        with ProgressLine(sys.stderr) as progress:
+            report = asyncio.run(optimize(request, progress.update))
+    except RequestError as error:
+        _print_failure(options, str(error), ExitReason.FAULTED)
+        raise
+    except KeyboardInterrupt:
+        _print_failure(options, "cancelled", ExitReason.CANCELLED)
+        raise
     if options.json:
         sys.stdout.write(json.dumps(document(report), indent=2) + "\n")
     else:
@@ -58,6 +73,16 @@ def run(options: argparse.Namespace) -> int:
     if options.apply:
         sys.stderr.write(_apply(report, request) + "\n")
     return _exit_code(report, options.fail_without_improvement)
+
+
+def _print_failure(options: argparse.Namespace, message: str, reason: ExitReason) -> None:
+    """The one document of ``--json`` for a run that never got to a report of its own."""
+    if options.json:
+        path, _, kernel = options.file.partition("::")
+        report = dataclasses.replace(
+            failed_report(message).report, path=path, kernel=kernel, exit_reason=reason
+        )
+        sys.stdout.write(json.dumps(document(report), indent=2) + "\n")
 
 
 def _request(options: argparse.Namespace) -> RunRequest:
@@ -118,8 +143,9 @@ def _apply(report: RunReport, request: RunRequest) -> str:
 
 
 def _exit_code(report: RunReport, fail_without_improvement: bool) -> int:
-    if report.exit_reason is ExitReason.FAULTED:
-        return BAD_INPUT if report.refusal is not None else FAULT
+    if report.outcome is Outcome.FAILED:
+        # A search that had begun was stopped by the machine; before that it is the user's to mend.
+        return FAULT if report.rungs else BAD_INPUT
     if fail_without_improvement and report.outcome is not Outcome.IMPROVED:
         return FOUND
     return RAN

@@ -136,7 +136,7 @@ def failed_result(result: JobResult) -> RungOutcome | None:
         case Expired(deadline_seconds=seconds):
             return Failed(TimedOut(seconds))
         case Crashed(detail=detail):
-            return Failed(RuntimeFailed(f"the worker died: {_last_line(detail)}"))
+            return Failed(RuntimeFailed(f"the worker died: {last_line(detail)}"))
         case Completed(reply=Refusal() as refusal):
             return refused(refusal)
         case Completed():
@@ -163,6 +163,7 @@ def unexpected(reply: Reply) -> Fault:
     return Fault(f"the worker answered with {type(reply).__name__}")
 
 
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
+    """The last line of a worker's log that says something."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else "no message"

@@ -64,6 +64,20 @@ def test_bad_option(
     assert sentence in err
 
 
+def test_json_prints_a_document_for_bad_input_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import jsonschema
+
+    code, out, err = run(capsys, "optimize", f"{write(tmp_path)}::nope", "--json")
+    document = json.loads(out)
+    schema = json.loads((Path(__file__).parents[3] / "schemas" / "optimize.json").read_text())
+    jsonschema.validate(document, schema)
+    assert code == 2
+    assert document["outcome"] == "failed"
+    assert document["message"] in err
+
+
 def test_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "optimize", str(tmp_path / "none.py"))
     assert code == 2
