@@ -1,7 +1,7 @@
 """What the economy of the ladder costs: its choice against the space measured in full.
 
 Used by ``kernels.py --regret``: every candidate that compiled and passed smoke is timed for 20
-interleaved rounds, twice, in one process, and the search's choice is compared with the best of them.
+interleaved rounds, twice, in one process; the search's choice is compared with the best of them.
 """
 
 from __future__ import annotations

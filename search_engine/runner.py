@@ -55,12 +55,14 @@ from search_engine.proposers.context import Context
 from search_engine.proposers.rules import Rules
 from search_engine.request import Prepared
 from search_engine.rules.registry import RULES
-from search_engine.rungs._base import Failed, Proof, RungOutcome, Task, last_line
+from search_engine.rungs._base import Failed, Proof, Pruned, RungOutcome, Task, last_line
 from search_engine.rungs.profile import roofline_fraction
 from search_engine.search.engine import Done, Engine, EngineFault, Evaluate, Expand
 from search_engine.search.presets import SHAPES
 
 _BASELINE_DEADLINE_SECONDS = 120.0
+_PORTION = 32
+"""Candidates of one portion: enough to keep sixteen compile workers busy twice over."""
 _CONFIGURATIONS_PER_REWRITE = 4
 """A structure is judged by the best of a few configurations, not by its first."""
 _AT_ROOFLINE = 0.9
@@ -226,15 +228,31 @@ class Runner:
                     return reason, spent or ""
                 case Expand():
                     self.engine.tell(await asyncio.to_thread(self._propose, ask, share))
-                case Evaluate(rung=rung, candidates=candidates, rounds=rounds):
+                case Evaluate(rung=rung, candidates=candidates):
                     over = self._ledger.exhausted(self._elapsed(), 1.0)
                     if over is not None and rung is not Rung.AUDIT:
                         return ExitReason.BUDGET, over
                     if rung in (Rung.FULL_CORRECTNESS, Rung.AUDIT):
                         self._state(RunState.VERIFYING, f"verifying {candidates[0].title}")
-                    outcomes = await ladder.run(rung, candidates, rounds)
+                    outcomes = await self._evaluate(ladder, ask, share)
                     self.engine.tell(outcomes)
                     self._announce(rung, candidates, outcomes)
+
+    async def _evaluate(
+        self, ladder: Ladder, ask: Evaluate, share: float
+    ) -> tuple[RungOutcome, ...]:
+        """Run a rung; a large field in portions, so that a spent budget ends it half-way."""
+        if ask.rung not in (Rung.COMPILE, Rung.SMOKE):
+            return await ladder.run(ask.rung, ask.candidates, ask.rounds)
+        outcomes: list[RungOutcome] = []
+        while len(outcomes) < len(ask.candidates):
+            rest = ask.candidates[len(outcomes) :]
+            spent = self._ledger.exhausted(self._elapsed(), share)
+            if spent is not None:
+                outcomes.extend(Pruned(f"the budget of {spent} was spent") for _ in rest)
+            else:
+                outcomes.extend(await ladder.run(ask.rung, rest[:_PORTION], ask.rounds))
+        return tuple(outcomes)
 
     def _propose(self, ask: Expand, share: float) -> tuple[Candidate, ...]:
         """Rewrites of a node, each with a few configurations, then configurations of the node."""
