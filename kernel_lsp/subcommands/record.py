@@ -15,10 +15,18 @@ from kernel_lsp.subcommands._exit import FOUND, RAN
 from kernel_lsp.subcommands._paths import interpreter
 from search_engine.service import RecordSummary, RequestError, find_python, record
 
+_READ_FOLDER = Path(".kernel-lsp") / "workloads"
+"""Where recordings are looked for, in the project's folder."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--output", type=Path, default=Path(".kernel-lsp") / "workloads")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=_READ_FOLDER,
+        help="folder of the recordings; optimize reads .kernel-lsp/workloads of the project alone",
+    )
     parser.add_argument("--python", help="interpreter that has torch and triton")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD …")
 
@@ -35,6 +43,11 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise RequestError(f"{command[0]}: {error.strerror or error}") from error
     sys.stderr.write(_text(summary))
+    if summary.entries and options.output.resolve().parts[-2:] != _READ_FOLDER.parts:
+        sys.stderr.write(
+            f"note: optimize reads {_READ_FOLDER} of the project, not {options.output}; move the "
+            "whole folder there to use it\n"
+        )
     return summary.exit_code or (RAN if summary.entries else FOUND)
 
 

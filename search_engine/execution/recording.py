@@ -40,6 +40,9 @@ from search_engine.execution.staging import stage
 _MOST_CASES = 8
 """Cases kept for an entry: the ones that move most bytes over all their calls."""
 
+_VALUES = "values"
+"""Folder of the value files, beside the workload files."""
+
 _BOOTSTRAP = '''\
 """Loads the recorder, then the user's own sitecustomize, which this file stands before."""
 import contextlib, importlib.util, json, os, sys
@@ -102,14 +105,15 @@ async def record(
         (folder / "inject" / "sitecustomize.py").write_text(_BOOTSTRAP)
         environment = _environment(folder, python, cwd, env or {}, stage(cache_folder))
         exit_code = await _run(_command(command, python), cwd, environment, output)
-        entries, problems = keep(folder, output_folder, cwd)
+        entries, problems = keep(folder, output_folder)
     return RecordSummary(exit_code, entries, problems)
 
 
-def keep(
-    folder: Path, output_folder: Path, root: Path
-) -> tuple[tuple[RecordedEntry, ...], tuple[str, ...]]:
-    """Turn the observations in ``folder`` into workload files in ``output_folder``."""
+def keep(folder: Path, output_folder: Path) -> tuple[tuple[RecordedEntry, ...], tuple[str, ...]]:
+    """Turn the observations in ``folder`` into workload files in ``output_folder``.
+
+    A workload names its value files relative to its own folder, so that the folder can be moved.
+    """
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     problems: set[str] = set()
     for seen in _observations(folder):
@@ -121,8 +125,8 @@ def keep(
     for (module, entry), group in sorted(groups.items()):
         group.sort(key=_cost, reverse=True)
         file = workload_file(output_folder, module, entry)
-        _write(file, _workload(entry, group[:_MOST_CASES], file.parent, root))
-        _keep_values(group[:_MOST_CASES], folder, file.parent / "values")
+        _write(file, _workload(entry, group[:_MOST_CASES]))
+        _keep_values(group[:_MOST_CASES], folder, file.parent / _VALUES)
         calls = sum(int(seen["calls"]) for seen in group)
         entries.append(RecordedEntry(module, entry, file, min(len(group), _MOST_CASES), calls))
     return tuple(entries), tuple(sorted(problems))
@@ -136,6 +140,7 @@ def workload_file(folder: Path, module: str, entry: str) -> Path:
 def recorded(folder: Path, module: str, entry: str) -> Workload | None:
     """The recorded workload of an entry, or None. Raises ValueError if the file is damaged.
 
+    Files of values are named as in the file: relative to ``folder``.
     A script that was run as the main program was recorded under its file's name alone.
     """
     for name in dict.fromkeys((module, module.rpartition(".")[2])):
@@ -206,12 +211,11 @@ def _cost(seen: dict[str, Any]) -> int:
     return max(int(seen["calls"]), 1) * max(int(seen["bytes"]), 1)
 
 
-def _workload(entry: str, group: list[dict[str, Any]], folder: Path, root: Path) -> Workload:
+def _workload(entry: str, group: list[dict[str, Any]]) -> Workload:
     total = sum(_cost(seen) for seen in group)
-    values = os.path.relpath(folder / "values", root)
     cases = tuple(
         Case(
-            tuple(_argument(item, values) for item in seen["arguments"]),
+            tuple(_argument(item) for item in seen["arguments"]),
             weight=max(round(_cost(seen) / total, 4), 0.0001),
         )
         for seen in group
@@ -219,26 +223,26 @@ def _workload(entry: str, group: list[dict[str, Any]], folder: Path, root: Path)
     return Workload(entry, WorkloadSource.RECORDED, cases)
 
 
-def _argument(item: dict[str, Any], values: str) -> Argument:
+def _argument(item: dict[str, Any]) -> Argument:
     if item["kind"] == "scalar":
         return ScalarArgument(item["name"], item["text"])
     return TensorArgument(
         name=item["name"],
         dtype=_DTYPE_NAMES[item["dtype"]],
         extents=tuple(Extent(size) for size in item["shape"]),
-        values=_values(item, values),
+        values=_values(item),
         strides=None if item["contiguous"] else tuple(item["strides"]),
         offset=item["offset"],
     )
 
 
-def _values(item: dict[str, Any], folder: str) -> Values:
+def _values(item: dict[str, Any]) -> Values:
     found = item.get("values")
     if found is None:
         is_float = "float" in item["dtype"]
         return Values(Distribution.NORMAL if is_float else Distribution.ZEROS)
     if "file" in found:
-        return Values(Distribution.RECORDED, file=f"{folder}/{found['file']}")
+        return Values(Distribution.RECORDED, file=f"{_VALUES}/{found['file']}")
     return Values(Distribution.INTEGERS, (float(found["low"]), float(found["high"])))
 
 

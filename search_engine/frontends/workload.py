@@ -15,7 +15,12 @@ from pathlib import Path
 
 from search_engine.domain.codec import decode
 from search_engine.domain.kernel import Entry, Module, OperationKind, Unit
-from search_engine.domain.workload import Workload, WorkloadProblem
+from search_engine.domain.workload import (
+    Argument,
+    TensorArgument,
+    Workload,
+    WorkloadProblem,
+)
 from search_engine.frontends.declaration_block import Owner, read_block
 from search_engine.frontends.declaration_lines import (
     Declaration,
@@ -62,7 +67,11 @@ def parse_workloads(module: Module) -> tuple[tuple[Workload, ...], tuple[Workloa
 
 
 def load_recorded(folder: Path) -> tuple[tuple[Workload, ...], tuple[WorkloadProblem, ...]]:
-    """Workloads stored as ``*.json`` in a folder, by file name; unreadable files are problems."""
+    """Workloads stored as ``*.json`` in a folder, by file name; unreadable files are problems.
+
+    Their value files are named relative to ``folder``; what is returned has absolute paths, which
+    mean the same to a worker whatever folder it imports the user's module from.
+    """
     workloads: list[Workload] = []
     problems: list[WorkloadProblem] = []
     for file in sorted(folder.glob("*.json")):
@@ -164,11 +173,23 @@ def _owner(entry: Entry, module: Module) -> Owner:
 
 
 def _with_files(workload: Workload, folder: Path) -> Workload:
-    """The workload as recorded; its value files must be there."""
-    for case in workload.cases:
-        for argument in case.arguments:
-            values = getattr(argument, "values", None)
-            file = getattr(values, "file", None)
-            if file is not None and not (folder / file).is_file():
-                raise ValueError(f"the values of {argument.name} are missing: {file}")
-    return dataclasses.replace(workload)
+    """The workload with absolute paths of its value files. Raises ValueError if one is missing."""
+    return dataclasses.replace(
+        workload,
+        cases=tuple(
+            dataclasses.replace(
+                case, arguments=tuple(_with_file(item, folder) for item in case.arguments)
+            )
+            for case in workload.cases
+        ),
+    )
+
+
+def _with_file(argument: Argument, folder: Path) -> Argument:
+    if not isinstance(argument, TensorArgument) or argument.values.file is None:
+        return argument
+    file = folder.resolve() / argument.values.file
+    if not file.is_file():
+        raise ValueError(f"the values of {argument.name} are missing: {argument.values.file}")
+    values = dataclasses.replace(argument.values, file=str(file))
+    return dataclasses.replace(argument, values=values)

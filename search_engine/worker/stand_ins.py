@@ -52,7 +52,7 @@ def call(module: types.ModuleType, source: Source, workload: Workload, case: Cas
 
 
 def build(case: Case, on: str, root: Path) -> dict[str, Any]:
-    """Arguments of one case by name; ``root`` is the workspace, where recorded values lie."""
+    """Arguments of one case by name; ``root`` is where relative paths of values begin."""
     sizes = extents(case)
     tensors = [item for item in case.arguments if isinstance(item, TensorArgument)]
     if on == "cpu" and sum(_bytes(item) for item in tensors) > _MOST_CPU_BYTES:

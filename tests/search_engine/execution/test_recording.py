@@ -39,7 +39,7 @@ def write(folder: Path, name: str, *entries: dict) -> None:
 def test_costly_cases_come_first_and_weights_follow_bytes(tmp_path: Path):
     write(tmp_path / "raw", "1.json", seen(10, 5), seen(1000, 1))
     write(tmp_path / "raw", "2.json", seen(10, 15))
-    (entry,), problems = keep(tmp_path / "raw", tmp_path / "out", tmp_path)
+    (entry,), problems = keep(tmp_path / "raw", tmp_path / "out")
     assert (entry.calls, entry.cases, problems) == (21, 2, ())
     workload = recorded(tmp_path / "out", "m", "f")
     assert workload is not None
@@ -49,7 +49,7 @@ def test_costly_cases_come_first_and_weights_follow_bytes(tmp_path: Path):
 
 def test_only_the_costliest_cases_are_kept(tmp_path: Path):
     write(tmp_path / "raw", "1.json", *(seen(rows, 1) for rows in range(1, 30)))
-    (entry,), _ = keep(tmp_path / "raw", tmp_path / "out", tmp_path)
+    (entry,), _ = keep(tmp_path / "raw", tmp_path / "out")
     workload = recorded(tmp_path / "out", "m", "f")
     assert workload is not None
     assert (entry.cases, entry.calls) == (8, 29)
@@ -60,7 +60,7 @@ def test_only_the_costliest_cases_are_kept(tmp_path: Path):
 def test_large_integers_keep_their_range_and_saved_ones_their_file(tmp_path: Path):
     values = {"low": -3, "high": 70}
     write(tmp_path / "raw", "1.json", seen(4, 1, "int32", values=values))
-    keep(tmp_path / "raw", tmp_path / "out", tmp_path)
+    keep(tmp_path / "raw", tmp_path / "out")
     workload = recorded(tmp_path / "out", "m", "f")
     assert workload is not None
     (argument,) = workload.cases[0].arguments
@@ -71,14 +71,14 @@ def test_large_integers_keep_their_range_and_saved_ones_their_file(tmp_path: Pat
 
 def test_what_cannot_be_a_workload_is_a_problem(tmp_path: Path):
     write(tmp_path / "raw", "1.json", seen(4, 1, "complex64"), seen(4, 1) | {"problem": "no"})
-    entries, problems = keep(tmp_path / "raw", tmp_path / "out", tmp_path)
+    entries, problems = keep(tmp_path / "raw", tmp_path / "out")
     assert entries == ()
     assert problems == ("m.f: `x` has dtype complex64, which workloads do not have", "m.f: no")
 
 
 def test_a_script_is_found_by_its_file_name(tmp_path: Path):
     write(tmp_path / "raw", "1.json", seen(4, 1))
-    keep(tmp_path / "raw", tmp_path / "out", tmp_path)
+    keep(tmp_path / "raw", tmp_path / "out")
     assert recorded(tmp_path / "out", "bench.m", "f") is not None
     assert recorded(tmp_path / "out", "bench.other", "f") is None
 

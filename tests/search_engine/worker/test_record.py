@@ -131,7 +131,7 @@ async def test_recorded_arguments_are_those_of_the_call(project: Path):
     )
     assert ids.values.distribution is Distribution.RECORDED
     assert ids.values.file is not None
-    kept = torch.load(project / ids.values.file, weights_only=True)
+    kept = torch.load(project / ".kernel-lsp" / "workloads" / ids.values.file, weights_only=True)
     assert kept.tolist() == [3, 1, 2]
     x, _, scale, _ = rare.arguments
     assert isinstance(x, TensorArgument)
