@@ -7,8 +7,9 @@ import logging
 import random
 from collections.abc import Iterator
 
-from search_engine.domain.candidate import Candidate, Numerics, Rewrite, apply_edits
+from search_engine.domain.candidate import Candidate, Numerics, Rewrite
 from search_engine.domain.ports import ProposalContext
+from search_engine.proposers.line_ends import edited
 from search_engine.proposers.lineage import rewritten
 from search_engine.proposers.sites import last_name
 from search_engine.rules._base import Rule, Subject
@@ -54,7 +55,7 @@ def _candidate(context: ProposalContext, rewrite: Rewrite, proposer: str) -> Can
     reason = _objection(context, rewrite)
     if reason is None:
         try:
-            text = apply_edits(node.text, rewrite.edits)
+            text = edited(node.text, rewrite.edits)
             reason = _objection_to_text(node.text, text)
         except ValueError as error:  # edits overlap, or the result is no Python
             reason = str(error)

@@ -10,10 +10,11 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from search_engine.domain.candidate import Assignment, TextEdit, apply_edits
+from search_engine.domain.candidate import Assignment, TextEdit
 from search_engine.domain.kernel import Module, Unit
 from search_engine.proposers.autotune import config_list
 from search_engine.proposers.discovery import discover
+from search_engine.proposers.line_ends import edited
 from search_engine.proposers.sites import Sites, find_sites
 from search_engine.proposers.tunable_types import Tunable, TunableKind
 
@@ -58,7 +59,7 @@ class UnitTunables:
             _pin(self.sites, self.tunables, kernel, values) for kernel, values in pinned.items()
         )
         _check_inside(self.unit, edits)
-        return apply_edits(self.module.text, tuple(edits))
+        return edited(self.module.text, tuple(edits))
 
 
 def read_tunables(module: Module, unit: Unit) -> UnitTunables:
