@@ -79,6 +79,14 @@ class Candidate:
         return "; ".join(parts) or "the kernel as found"
 
 
+def python_text(text: str) -> str:
+    """The text for Python's parser, which refuses a byte order mark in a str.
+
+    Texts keep their mark everywhere else, so that what is written has it too.
+    """
+    return text.removeprefix("\ufeff")
+
+
 def candidate_id(text: str) -> CandidateId:
     """Content hash of a complete text."""
     return CandidateId(hashlib.sha256(text.encode()).hexdigest()[:12])

@@ -18,7 +18,7 @@ from search_engine.frontends.triton_pieces import (
 from search_engine.frontends.unit import build_units
 
 _IMPORT = re.compile(
-    r"[ \t]*(?:import[ \t]+(?P<modules>[^\n;#]*triton[^\n;#]*)"
+    r"[ \t\ufeff]*(?:import[ \t]+(?P<modules>[^\n;#]*triton[^\n;#]*)"
     r"|from[ \t]+(?P<base>[\w.]*triton[\w.]*)[ \t]+import[ \t]+"
     r"(?P<names>\([^)]*\)|(?:[^\n#\\]|\\\r?\n)*))"
 )

@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import Iterator
 
-from search_engine.domain.candidate import Candidate, Numerics, Rewrite
+from search_engine.domain.candidate import Candidate, Numerics, Rewrite, python_text
 from search_engine.domain.ports import ProposalContext
 from search_engine.proposers.line_ends import edited
 from search_engine.proposers.lineage import rewritten
@@ -87,7 +87,7 @@ def _objection(context: ProposalContext, rewrite: Rewrite) -> str | None:
 
 def _objection_to_text(old: str, new: str) -> str | None:
     """Why the text after a rewrite is not acceptable. Raises SyntaxError if it does not parse."""
-    before, after = ast.parse(old), ast.parse(new)
+    before, after = ast.parse(python_text(old)), ast.parse(python_text(new))
     if len(_wide_casts(after)) < len(_wide_casts(before)):
         return "removes a cast to 64 bits"
     if len(list(_hints(after))) > len(list(_hints(before))):

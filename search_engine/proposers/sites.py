@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from search_engine.domain.candidate import python_text
 from search_engine.domain.kernel import Module, Span, Unit
 
 
@@ -52,7 +53,7 @@ class Sites:
 
 def find_sites(module: Module, unit: Unit) -> Sites:
     """Locate a unit in its text. Raises SyntaxError if the text does not parse."""
-    tree = ast.parse(module.text)
+    tree = ast.parse(python_text(module.text))
     kernels = {
         part.name: node
         for part in (unit.kernel, *unit.siblings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from search_engine.domain.candidate import python_text
 from search_engine.domain.kernel import Entry, Kernel, Language, Module, Unit
 from search_engine.domain.target import Target
 from search_engine.domain.workload import Workload
@@ -20,7 +21,7 @@ def make_subject(module: Module, unit: Unit, workload: Workload, target: Target)
     if unit.entry is None or module.language is not Language.TRITON or not workload.cases:
         return None
     try:
-        tree = ast.parse(module.text)
+        tree = ast.parse(python_text(module.text))
     except (SyntaxError, ValueError):
         return None
     kernel_node = _kernel_node(tree, unit.kernel)

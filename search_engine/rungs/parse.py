@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 
-from search_engine.domain.candidate import Candidate
+from search_engine.domain.candidate import Candidate, python_text
 from search_engine.domain.run import Rung
 from search_engine.domain.verdict import CompileFailed, Rejected
 from search_engine.rungs._base import Failed, Passed, RungOutcome, Submit, Task
@@ -34,13 +34,13 @@ class Parse:
         self, task: Task, candidates: tuple[Candidate, ...], rounds: int, submit: Submit
     ) -> tuple[RungOutcome, ...]:
         """Judge each text by itself."""
-        allowed = _suspicious(ast.parse(task.baseline.text))
+        allowed = _suspicious(ast.parse(python_text(task.baseline.text)))
         return tuple(_judge(candidate, allowed) for candidate in candidates)
 
 
 def _judge(candidate: Candidate, allowed: frozenset[str]) -> RungOutcome:
     try:
-        tree = ast.parse(candidate.text)
+        tree = ast.parse(python_text(candidate.text))
     except (SyntaxError, ValueError) as error:
         return Failed(CompileFailed(f"does not parse: {error}"))
     added = _suspicious(tree) - allowed

@@ -22,6 +22,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+from search_engine.domain.candidate import python_text
 from search_engine.domain.job import Refusal, RefusalKind, Source
 
 SETTING = "kernelLsp.worker.python"
@@ -62,7 +63,7 @@ def load_fresh(source: Source) -> types.ModuleType:
     """As ``load``, but execute the text again even if it was loaded before."""
     scratch = scratch_file(source)
     with _Refusing(source):
-        code = compile(source.text, str(scratch), "exec", dont_inherit=True)
+        code = compile(python_text(source.text), str(scratch), "exec", dont_inherit=True)
         _extend_path(source)
         return _execute(source, code, scratch)
 

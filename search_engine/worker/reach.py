@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from search_engine.domain.candidate import python_text
 from search_engine.domain.job import Source
 
 _TILE = re.compile(r"\b[A-Z][A-Z0-9_]*\s*=\s*(\d+)\b")
@@ -17,7 +18,7 @@ def reached_text(source: Source) -> str:
     The whole text if it does not parse or the entry is not found in it.
     """
     try:
-        tree = ast.parse(source.text)
+        tree = ast.parse(python_text(source.text))
     except (SyntaxError, ValueError):
         return source.text
     defined = {

@@ -10,6 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from kernel_lsp.subcommands._paths import read_source
+from search_engine.service import archive_runs, parse_module
+
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "schemas" / "optimize.json").read_text())
 
@@ -39,9 +42,10 @@ def scale(x):
 """
 
 
-def optimize(path: Path, *options: str, env: dict[str, str] | None = None):
+def optimize(path: Path, *options: str, env: dict[str, str] | None = None, archived: bool = False):
     command = [sys.executable, "-m", "kernel_lsp.cli", "optimize", str(path), "--json"]
-    command += ["--no-archive", "--effort", "quick", "--python", sys.executable, *options]
+    command += ["--effort", "quick", "--python", sys.executable, *options]
+    command += [] if archived else ["--no-archive"]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=200, check=False
     )
@@ -66,6 +70,21 @@ def test_rewrite_is_checked_on_the_interpreter_and_never_called_faster(tmp_path:
     assert document["diff"].startswith("---")
     assert "only a verified improvement is written" in log
     assert path.read_text() == SOFTMAX
+
+
+def test_byte_order_mark_and_line_ends_of_the_file_survive(tmp_path: Path) -> None:
+    path = tmp_path / "softmax.py"
+    path.write_bytes(("\ufeff" + SOFTMAX.replace("\n", "\r\n")).encode())
+    archive = tmp_path / "archive.sqlite"
+    code, document, log = optimize(path, "--archive", str(archive), archived=True)
+    assert code == 0, document or log
+    assert document["outcome"] == "unmeasured", document
+    unit_hash = parse_module(read_source(path), str(path)).units[0].hash
+    best = archive_runs(archive, unit_hash)[0].best
+    assert best is not None
+    assert best.steps
+    assert best.text.startswith("\ufeff")
+    assert best.text.count("\n") == best.text.count("\r\n")
 
 
 @pytest.mark.parametrize(

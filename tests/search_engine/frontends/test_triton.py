@@ -461,3 +461,11 @@ def test_front_ends_by_suffix() -> None:
     assert frontend_for("/a/b/kernel.py") is parse_module
     assert frontend_for("/a/b/kernel.rs") is None
     assert parse("").language is Language.TRITON
+
+
+def test_a_byte_order_mark_before_the_first_import_is_no_part_of_it() -> None:
+    text = "import triton as t\n\n\n@t.jit\ndef kernel(p):\n    t.language.store(p, 1)\n"
+    marked = parse_module("\ufeff" + text, "k.py")
+    assert marked.problems == ()
+    assert [kernel.name for kernel in marked.kernels] == ["kernel"]
+    assert marked.text[1:] == text

@@ -53,3 +53,7 @@ def test_mixed_line_ends_of_untouched_lines_stay():
 )
 def test_new_lines_end_like_most_lines(text: str, edit: TextEdit, wanted: str):
     assert edited(text, (edit,)) == wanted
+
+
+def test_a_byte_order_mark_stays_and_disturbs_no_proposer():
+    assert candidates("\ufeff" + ROW_SUM) == ["\ufeff" + text for text in candidates(ROW_SUM)]
