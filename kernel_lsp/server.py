@@ -83,6 +83,7 @@ class KernelServer(LanguageServer):
         status = await self._exit
         threading.Timer(LAST_SECONDS, os._exit, (status,)).start()
         await self.session.close()
+        await self.protocol.wait_for_farewell()
         return status
 
     def stop(self, status: int) -> None:

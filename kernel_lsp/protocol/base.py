@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import json
 import logging
@@ -52,6 +53,10 @@ class KernelProtocol(LanguageServerProtocol):
     _server: KernelServer
 
     def __init__(self, server: KernelServer, converter: Any) -> None:
+        # pygls sets its own flag when the handler starts, which is after an ``exit`` that was sent
+        # without waiting.
+        self._leaving = False
+        self._left = asyncio.Event()
         super().__init__(server, converter)
         self._initialized = False
         self._received: dict[int | str, tuple[str, float]] = {}
@@ -93,6 +98,7 @@ class KernelProtocol(LanguageServerProtocol):
             return method
         if is_request:
             self._received[message["id"]] = (message["method"], time.perf_counter())
+            self._leaving = self._leaving or method == types.SHUTDOWN
         self.handle_message(cast("Any", structured))
         return method
 
@@ -107,7 +113,7 @@ class KernelProtocol(LanguageServerProtocol):
             return JsonRpcInvalidRequest("the method must be text, the id a number or text")
         if method == types.EXIT:
             return None
-        if self._shutdown:
+        if self._leaving:
             return JsonRpcInvalidRequest("the server is shutting down")
         if method == types.INITIALIZE and self._initialized:
             return JsonRpcInvalidRequest("the server is initialized already")
@@ -140,6 +146,8 @@ class KernelProtocol(LanguageServerProtocol):
         if started:
             self._server.session.latencies.note(method, time.perf_counter() - started)
         super()._send_response(msg_id, result, error)
+        if method == types.SHUTDOWN:
+            self._left.set()
 
     def _send_data(self, data: Any) -> None:
         # As pygls does it, but an editor that is gone ends the server instead of raising
@@ -202,10 +210,15 @@ class KernelProtocol(LanguageServerProtocol):
 
     @lsp_method(types.EXIT)
     def lsp_exit(self, *args: Any) -> None:
-        """End the process; 0 only after ``shutdown``, as the specification says."""
-        self._server.stop(0 if self._shutdown else 1)
+        """End the process; the status is 0 only after ``shutdown``, as the specification says."""
+        self._server.stop(1)
 
     @property
     def shut_down(self) -> bool:
-        """True once ``shutdown`` has been received."""
-        return self._shutdown
+        """True once ``shutdown`` has been received, answered or not."""
+        return self._leaving
+
+    async def wait_for_farewell(self) -> None:
+        """Return when a received ``shutdown`` has its answer."""
+        if self._leaving:
+            await self._left.wait()

@@ -114,6 +114,23 @@ def test_after_shutdown_requests_are_refused_and_exit_is_clean(wire):
     assert server.process.wait(10) == 0
 
 
+def test_shutdown_and_exit_need_no_wait_between(wire):
+    server = wire()
+    server.initialize()
+    number = server.ask("shutdown")
+    server.send({"method": "exit"})
+    assert server.response(number)["result"] is None
+    assert server.process.wait(10) == 0
+
+
+def test_exit_after_a_refused_shutdown_is_status_one(wire):
+    server = wire()
+    number = server.ask("shutdown")
+    server.send({"method": "exit"})
+    assert error_of(server.response(number)) == -32002
+    assert server.process.wait(10) == 1
+
+
 def test_exit_without_shutdown_is_status_one(wire):
     server = wire()
     server.initialize()
