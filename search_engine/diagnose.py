@@ -8,7 +8,8 @@ from search_engine.domain.finding import Finding, Severity
 from search_engine.domain.kernel import Module, Span, Unit
 from search_engine.domain.workload import Workload, WorkloadProblem
 from search_engine.frontends.workload import workload_refusal
-from search_engine.request import all_workloads, read_module
+from search_engine.request import RequestError, all_workloads, read_module
+from search_engine.targets.registry import UnknownTargetError, target_named
 
 NAMES = {
     "KL002": "no-data",
@@ -20,10 +21,15 @@ NAMES = {
 
 
 def diagnose(path: Path, text: str, root: Path, target: str | None) -> tuple[Finding, ...]:
-    """Findings of one file, in line order. Raises RequestError for a file that is not a kernel's.
+    """Findings of one file, in line order.
 
-    ``target`` is noted in each finding; nothing is compiled here.
+    ``target`` is noted in each finding; nothing is compiled here. Raises RequestError for a file
+    that is not a kernel's and for an unknown target.
     """
+    try:
+        target = None if target is None else target_named(target).name
+    except UnknownTargetError as error:
+        raise RequestError(str(error)) from error
     module = read_module(path, text)
     workloads, problems = all_workloads(module, root)
     found = [_declaration(module, problem, target) for problem in problems]

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
 def _describe(reply: ProbeReply | Refusal | str) -> tuple[list[str], bool]:
     if not isinstance(reply, ProbeReply):
         message = reply.message if isinstance(reply, Refusal) else reply
-        return [f"problem     {message}"], False
+        return [f"problem     {_first_line(message)}"], False
     lines = [f"python      {reply.python}"]
     lines.append(f"torch       {reply.torch or 'missing'}")
     lines.append(f"triton      {reply.triton or 'missing'}")
@@ -41,7 +41,7 @@ def _describe(reply: ProbeReply | Refusal | str) -> tuple[list[str], bool]:
         f"device      {d.name}, {d.target}, {d.memory_bytes / 2**30:.0f} GiB, driver {d.driver}"
         for d in reply.devices
     )
-    if not reply.devices:
+    if not reply.devices and reply.torch and reply.triton:
         lines.append(
             "device      none: kernels are compiled and checked on the CPU interpreter, never "
             "timed; open the project where the GPU is to measure"
@@ -50,3 +50,10 @@ def _describe(reply: ProbeReply | Refusal | str) -> tuple[list[str], bool]:
     if not sys.platform.startswith("linux"):
         lines.append("platform    Triton has no wheels here: files are parsed, nothing is compiled")
     return lines, not reply.problems
+
+
+def _first_line(message: str) -> str:
+    """What follows is a worker's own output; it says little to someone who chose the program."""
+    first, *rest = message.strip().splitlines() or [""]
+    remedy = ". `--python` or the setting `kernelLsp.worker.python` chooses the interpreter."
+    return f"{first.rstrip('.')}{remedy}" if rest else first

@@ -167,6 +167,16 @@ def test_diagnose_prints_a_document_of_the_schema(
     assert main(["diagnose", str(path), "--fail-on-warning"]) == 1
 
 
+def test_diagnose_refuses_an_unknown_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, declaration="# nothing")
+    code, out, err = run(capsys, "diagnose", "--target", "sm_12", str(path))
+    assert (code, out) == (2, "")
+    assert "unknown target 'sm_12'; known targets are sm_80" in err
+    assert run(capsys, "diagnose", "--target", "sm_90", str(path))[0] == 0
+
+
 def test_diagnose_says_nothing_about_a_kernel_that_is_ready(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
