@@ -281,7 +281,10 @@ def _run_request(
 def _run_settings(settings: Settings, argument: Argument) -> Settings:
     """The settings a run keeps to its end; effort and budget may come with the command."""
     wanted = {"effort": argument.get("effort"), "budget": argument.get("budget")}
-    return override(settings, merge(wanted))
+    try:
+        return override(settings, merge(wanted))
+    except ValueError as error:
+        raise CommandRefused(str(error)) from error
 
 
 def _device_environment(device: str) -> dict[str, str]:

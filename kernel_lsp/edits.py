@@ -29,7 +29,7 @@ def applying(offer: Offer, snapshot: Snapshot) -> FileEdit:
         raise EditRefused(
             f"{offer.name} changed since the run; use “Re-verify {offer.name}” or review the diff"
         )
-    label = f"Apply {offer.factor} rewrite of {offer.name}"
+    label = f"Apply {offer.label} of {offer.name}"
     return _replace(
         offer.original, offer.candidate.text, offer.candidate_hash, view, snapshot, label
     )

@@ -54,6 +54,11 @@ class Offer:
         return f"{speedup.value:.2f}x" if speedup else "not timed"
 
     @property
+    def label(self) -> str:
+        """``1.82x rewrite``, or ``CPU-checked rewrite (not timed)``: a noun for titles."""
+        return f"{self.factor} rewrite" if self.timed else "CPU-checked rewrite (not timed)"
+
+    @property
     def model_made(self) -> bool:
         """True if the text came from a language model."""
         return "model" in self.candidate.proposer
@@ -91,8 +96,19 @@ class OfferBook:
         return max(timed, key=_value, default=None)
 
     def untimed(self, unit_hash: str) -> tuple[Offer, ...]:
-        """Offers that were checked on the CPU interpreter only, newest first."""
-        return tuple(reversed([o for o in self._for(unit_hash) if not o.timed]))
+        """Offers that were checked on the CPU interpreter only, newest first.
+
+        Each resulting unit once: the archive and a run in another copy of the file find the same
+        rewrite in texts that differ elsewhere. What was timed as well is not repeated here.
+        """
+        offers = self._for(unit_hash)
+        seen = {_result(offer) for offer in offers if offer.timed and offer.offered}
+        found: list[Offer] = []
+        for offer in reversed(offers):
+            if not offer.timed and _result(offer) not in seen:
+                seen.add(_result(offer))
+                found.append(offer)
+        return tuple(found)
 
     def applied(self, unit_hash: str) -> Offer | None:
         """The newest offer whose candidate *is* the present unit."""
@@ -119,6 +135,11 @@ class OfferBook:
             for (of, _), o in self._offers.items()
             if of == unit_hash and o.candidate_hash != unit_hash
         ]
+
+
+def _result(offer: Offer) -> str:
+    """The unit that applying gives; an empty hash is that of a text whose unit is gone."""
+    return offer.candidate_hash or offer.id
 
 
 def _value(offer: Offer) -> float:

@@ -190,9 +190,14 @@ def kept(run: Run) -> str:
     if not run.verified:
         return "no verified candidate yet"
     noun = "candidate" if run.verified == 1 else "candidates"
-    if run.best_verified is None:
-        return f"{run.verified} CPU-checked {noun} kept"
-    return f"{run.verified} verified {noun} kept ({run.best_verified.value:.2f}x)"
+    best = f" ({run.best_verified.value:.2f}x)" if run.best_verified else ""
+    return f"{found(run)} {noun} kept{best}"
+
+
+def found(run: Run) -> str:
+    """``2 verified``; what was checked on the CPU interpreter alone is never called so."""
+    only_checked = run.verified and run.best_verified is None
+    return f"{run.verified} {'CPU-checked' if only_checked else 'verified'}"
 
 
 def closing_message(run: Run, report: RunReport) -> str:
@@ -202,8 +207,8 @@ def closing_message(run: Run, report: RunReport) -> str:
         case Outcome.IMPROVED if report.evidence and report.evidence.speedup:
             return f"{report.evidence.speedup.value:.2f}x verified"
         case Outcome.UNMEASURED:
-            found = f"{run.verified} CPU-checked" if run.verified else "no CPU-checked"
-            return f"{found} rewrite{'' if run.verified == 1 else 's'}, not timed: no GPU here"
+            count = f"{run.verified} CPU-checked" if run.verified else "no CPU-checked"
+            return f"{count} rewrite{'' if run.verified == 1 else 's'}, not timed: no GPU here"
         case Outcome.NOT_IMPROVED | Outcome.INCONCLUSIVE:
             best = f" (best {run.best.value:.2f}x within noise)" if run.best else ""
             bound = f". Bound: {report.bound}" if report.bound else ""

@@ -60,6 +60,7 @@ class Session:
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.launcher, self)
         self.analyser = Analyser(self._analysed)
+        self.workspace.on_problems = lambda text: self.client.show(Level.WARNING, text)
 
     # Documents
 

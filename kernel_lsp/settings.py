@@ -8,6 +8,8 @@ choose what runs on the machine.
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import tomllib
 import types
 import typing
@@ -23,6 +25,10 @@ PROJECT_KEYS = frozenset({"target", "device", "details", "effort", "budget", "ig
 
 EFFORT_SECONDS = {Effort.QUICK: 60.0, Effort.NORMAL: 120.0, Effort.THOROUGH: 600.0}
 """Wall-clock budgets of the presets."""
+
+
+SHOWN_LENGTH = 60
+"""Of a value that is refused, so much is repeated."""
 
 
 def _describe(text: str) -> dict[str, str]:
@@ -116,8 +122,13 @@ def parse(data: Mapping[str, Any]) -> tuple[Settings, tuple[str, ...]]:
 
 
 def override(settings: Settings, data: Mapping[str, Any]) -> Settings:
-    """``settings`` with the effort and budget of one command; what does not fit is left out."""
-    wanted, _ = parse(data)
+    """``settings`` with the effort and budget of one command.
+
+    Raises ValueError with a sentence for each value that does not fit.
+    """
+    wanted, problems = parse(data)
+    if problems:
+        raise ValueError(". ".join(problems))
     if "budget" not in data and "effort" in data:
         return dataclasses.replace(settings, effort=wanted.effort, budget=BudgetSettings())
     return dataclasses.replace(
@@ -194,14 +205,18 @@ def _build(kind: type, data: Mapping[str, Any], path: str, problems: list[str]) 
     hints = typing.get_type_hints(kind)
     values: dict[str, Any] = {}
     known = {_camel(f.name): f.name for f in dataclasses.fields(kind)}
-    problems.extend(f"{path}.{key}: unknown setting" for key in data if key not in known)
+    problems.extend(
+        f"{path}.{key} is not a setting; known are {', '.join(known)}"
+        for key in data
+        if key not in known
+    )
     for key, name in known.items():
         if data.get(key) is None:
             continue
         try:
             values[name] = _value(hints[name], data[key], f"{path}.{key}", problems)
         except ValueError as error:
-            problems.append(f"{path}.{key}: {error}")
+            problems.append(f"{path}.{key} is {_shown(data[key])}; it must be {error}")
     return kind(**values)
 
 
@@ -221,34 +236,38 @@ def _value(kind: Any, data: Any, path: str, problems: list[str]) -> Any:
     return _scalar(cast("type", kind), data)
 
 
+def _shown(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, default=str)[:SHOWN_LENGTH]
+
+
 def _choice(data: Any, choices: tuple[Any, ...]) -> Any:
     if isinstance(data, bool) and "always" in choices:
         return "always" if data else "never"
     if data not in choices:
-        raise ValueError(f"{data!r} is none of {', '.join(choices)}")
+        raise ValueError(f"{', '.join(choices[:-1])} or {choices[-1]}")
     return data
 
 
 def _scalar(kind: type, data: Any) -> Any:
     number = isinstance(data, (int, float)) and not isinstance(data, bool)
-    if kind is float and number and data > 0:
-        return float(data)
-    if kind is int and number and data > 0:
-        return int(data)
     if kind is str and isinstance(data, str):
         return data
-    raise ValueError(f"expected {'a positive number' if kind is not str else 'text'}, got {data!r}")
+    if kind is str or not number:
+        raise ValueError("text" if kind is str else "a number above zero")
+    if not 0 < data < math.inf:
+        raise ValueError("above zero" if data < math.inf else "finite")
+    return max(1, int(data)) if kind is int else float(data)
 
 
 def _mapping(data: Any) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
-        raise ValueError(f"expected an object, got {data!r}")
+        raise ValueError("an object")
     return cast("Mapping[str, Any]", data)
 
 
 def _sequence(data: Any) -> list[Any]:
     if not isinstance(data, (list, tuple)):
-        raise ValueError(f"expected a list, got {data!r}")
+        raise ValueError("a list of texts")
     return list(cast("list[Any]", data))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ class Workspace:
     folders: set[Path] = field(default_factory=set[Path])
     fallback: dict[str, Any] = field(default_factory=dict[str, Any])
     """Settings that the editor pushed for the whole window."""
+    on_problems: Callable[[str], None] = lambda _: None
+    """Told what was refused and why; each problem once, as an editor shows it."""
+    _told: set[str] = field(default_factory=set[str])
     _editor: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     _parsed: dict[str, Settings] = field(default_factory=dict[str, Settings])
     _roots: dict[str, str] = field(default_factory=dict[str, str])
@@ -40,8 +43,7 @@ class Workspace:
             editor = self._editor.get(root, {})
             layers = (user_layer(self.user_file), project, self.fallback, editor)
             self._parsed[root], problems = parse(merge(*layers))
-            for problem in (*refused, *problems):
-                log.warning("%s", problem)
+            self._tell((*refused, *problems))
         return self._parsed[root]
 
     def known(self, root: str) -> bool:
@@ -67,6 +69,14 @@ class Workspace:
         """The editor's folders have changed."""
         self.folders = (self.folders | added) - removed
         self._roots.clear()
+
+    def _tell(self, problems: tuple[str, ...]) -> None:
+        new = [problem for problem in problems if problem not in self._told]
+        self._told.update(new)
+        for problem in new:
+            log.warning("%s", problem)
+        if new:
+            self.on_problems(". ".join(new))
 
     def _find_root(self, path: Path) -> Path:
         above = path.parents

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_lsp.features.blockers import Blocker, Cause, blocker, helper_blocker
-from kernel_lsp.features.state import FileState, UnitState, duration
+from kernel_lsp.features.state import FileState, UnitState, start_title
 from kernel_lsp.offers import Offer
 
 REWRITE = "refactor.rewrite.optimizeKernel"
@@ -85,13 +85,6 @@ def _start_actions(state: FileState, unit: UnitState) -> list[Action]:
         Action(why, REWRITE, explain),
         *_remedies(state, unit, blocked),
     ]
-
-
-def start_title(state: FileState, unit: UnitState) -> str:
-    """What a start offers; without a GPU it does not promise speed."""
-    if not state.device:
-        return f"Find CPU-checked rewrites for {unit.name} (not timed)"
-    return f"Optimize {unit.name}… ({duration(state.settings.budget_seconds)})"
 
 
 def start_command(state: FileState, unit: UnitState, title: str) -> Command:
@@ -174,8 +167,8 @@ def _untimed_actions(state: FileState, unit: UnitState, offer: Offer) -> list[Ac
 
 
 def _stale_actions(state: FileState, unit: UnitState, offer: Offer) -> list[Action]:
-    verify = f"Re-verify {unit.name}: it changed since the {offer.factor} rewrite was made"
-    review = f"Review {offer.factor} rewrite of an earlier {unit.name}"
+    verify = f"Re-verify {unit.name}: it changed since the {offer.label} was made"
+    review = f"Review {offer.label} of an earlier {unit.name}"
     found = [Action(review, REWRITE, offer_command("review", review, offer))]
     if blocker(state, unit) is None:
         command = Command(verify, "kernelLsp.verify", _target(state, unit))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from kernel_lsp.features.state import FileState, UnitState
+from kernel_lsp.features.state import FileState, UnitState, start_title
 from search_engine.domain.job import RefusalKind
 from search_engine.domain.kernel import Kernel
 
@@ -60,7 +60,7 @@ def explain(state: FileState, unit: UnitState) -> str:
     """The answer to "Why can't I optimize this?"."""
     found = blocker(state, unit)
     if found is None:
-        return f"{unit.name} can be optimized: run the code action “Optimize {unit.name}…”."
+        return f"{unit.name} can be optimized: run the code action “{start_title(state, unit)}”."
     return f"{unit.name} cannot be optimized: {found.reason}. {found.remedy}"
 
 

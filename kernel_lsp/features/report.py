@@ -6,7 +6,7 @@ import platform
 import sys
 from typing import TYPE_CHECKING
 
-from kernel_lsp.runs import Run
+from kernel_lsp.runs import Run, found
 
 if TYPE_CHECKING:
     from kernel_lsp.session import Session
@@ -68,7 +68,7 @@ def _runs(session: Session) -> list[str]:
     seen: dict[str, Run] = {run.id: run for run in runs}
     return [
         f"{run.id} {run.request.name}: {run.state.value}, {run.tried} tried, "
-        f"{run.verified} verified; {run.message or run.line()}"
+        f"{found(run)}; {run.message or run.line()}"
         for run in seen.values()
     ] or ["none"]
 

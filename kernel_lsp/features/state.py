@@ -59,6 +59,13 @@ class FileState:
         return next((unit for unit in self.units if unit.name == name), None)
 
 
+def start_title(state: FileState, unit: UnitState) -> str:
+    """What a start offers; without a GPU it does not promise speed."""
+    if not state.device:
+        return f"Find CPU-checked rewrites for {unit.name} (not timed)"
+    return f"Optimize {unit.name}… ({duration(state.settings.budget_seconds)})"
+
+
 def duration(seconds: float) -> str:
     """``45 s`` or ``2 min``."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.3g} min"

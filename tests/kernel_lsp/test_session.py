@@ -63,6 +63,74 @@ def test_without_a_gpu_nothing_is_called_faster(wire, kernel):
     assert "faster" not in everything and "1.82" not in everything
 
 
+def test_without_a_gpu_every_text_says_what_there_is(wire, kernel):
+    server = wire(scenario="untimed", settings={"device": "none"})
+    server.initialize()
+    uri = server.open(kernel)
+    start = "Find CPU-checked rewrites for double_kernel (not timed)"
+    assert start in why(server, uri) and start in server.actions(uri)
+    server.run(uri)
+    server.diagnostics(uri, lambda found: "KL001" in codes(found))
+    text = server.command("report")["result"]["report"]
+    assert "1 CPU-checked" in text and "1 verified" not in text
+    apply = next(a for t, a in server.actions(uri).items() if t.startswith("Apply"))
+    edits = server.request("codeAction/resolve", apply)["result"]["edit"]
+    assert "not timed rewrite" not in str(edits)
+    server.on_edit = lambda params: {"applied": False}
+    assert server.command("apply", uri=uri, kernel="double_kernel")["result"]["message"].startswith(
+        "Apply CPU-checked rewrite (not timed) of double_kernel"
+    )
+    server.change(uri, kernel.replace("2 * x", "3 * x"), 2)
+    why(server, uri)  # waits for the analysis of the new version
+    titles = list(server.actions(uri))
+    assert "Review CPU-checked rewrite (not timed) of an earlier double_kernel" in titles
+    made = "the CPU-checked rewrite (not timed) was made"
+    assert f"Re-verify double_kernel: it changed since {made}" in titles
+
+
+def test_one_rewrite_found_in_two_copies_is_offered_once(wire, kernel):
+    server = wire(scenario="untimed", settings={"device": "none"})
+    server.initialize()
+    unix = server.open(kernel)
+    dos = server.open(kernel.replace("\n", "\r\n"), "dos.py")
+    for uri in (unix, dos):
+        server.run(uri)
+    server.diagnostics(dos, lambda found: "KL001" in codes(found))
+    server.command("report")
+    for uri in (unix, dos):
+        titles = list(server.actions(uri))
+        assert len([t for t in titles if t.startswith("Apply")]) == 1
+        assert server.lenses(uri) == ["1 CPU-checked, not timed · Review"]
+
+
+def test_refused_settings_are_shown_once(wire, kernel):
+    server = wire(settings={"effort": "bogus", "budget": {"wallSeconds": 0}})
+    server.initialize()
+    uri = server.open(kernel)
+    shown = server.wait(lambda m: m.get("method") == "window/showMessage")["params"]
+    assert shown["type"] == 2
+    assert 'kernelLsp.effort is "bogus"; it must be quick, normal or thorough' in shown["message"]
+    assert "kernelLsp.budget.wallSeconds is 0; it must be above zero" in shown["message"]
+    server.notify("workspace/didChangeConfiguration", {"settings": None})
+    server.open(kernel, "other.py")
+    server.run(uri)
+    warnings = [
+        m for _, m in server.traffic
+        if m.get("method") == "window/showMessage" and m["params"]["type"] == 2
+    ]  # fmt: skip
+    assert len(warnings) == 1
+
+
+def test_a_command_with_a_bad_budget_is_refused(wire, kernel):
+    server = wire()
+    server.initialize()
+    uri = server.open(kernel)
+    answer = server.command("optimize", uri=uri, kernel="double_kernel", budget={"wallSeconds": -1})
+    wanted = "kernelLsp.budget.wallSeconds is -1; it must be above zero"
+    assert wanted in answer["error"]["message"]
+    assert not [m for _, m in server.traffic if m.get("method") == "$/progress"]
+
+
 def test_no_gain_is_a_result_and_not_an_error(wire, kernel):
     server = wire(scenario="nothing")
     server.initialize()

@@ -1,11 +1,13 @@
 """Settings: what is understood, who wins, and what a project may not set."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
+import pytest
 
-from kernel_lsp.settings import merge, override, parse, project_layer, schema
+from kernel_lsp.settings import Settings, merge, override, parse, project_layer, schema
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "settings.json"
 
@@ -65,6 +67,30 @@ def test_a_command_may_bring_effort_and_budget():
     assert override(settings, {"effort": "quick"}).budget_seconds == 60
     assert override(settings, {"budget": {"wallSeconds": 8}}).budget_seconds == 8
     assert override(settings, {}) == settings
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ({"effort": "bogus"}, 'effort is "bogus"; it must be quick, normal or thorough'),
+        ({"budget": {"wallSeconds": -1}}, "budget.wallSeconds is -1; it must be above zero"),
+        ({"budget": {"evaluations": 0}}, "budget.evaluations is 0; it must be above zero"),
+        ({"budget": {"evaluations": float("inf")}}, "budget.evaluations is Infinity; it must be"),
+        (
+            {"budget": {"wallSeconds": "1"}},
+            'budget.wallSeconds is "1"; it must be a number above zero',
+        ),
+        ({"budget": {"coffee": 1}}, "budget.coffee is not a setting; known are wallSeconds, "),
+        ({"ignore": "KL001"}, 'ignore is "KL001"; it must be a list of texts'),
+        ({"worker": {"python": 3}}, "worker.python is 3; it must be text"),
+    ],
+)
+def test_what_is_refused_is_named_with_what_is_allowed(data, sentence):
+    _, problems = parse(data)
+    assert len(problems) == 1
+    assert problems[0].startswith(f"kernelLsp.{sentence}")
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        override(Settings(), data)
 
 
 def test_the_schema_file_is_current_and_accepts_an_example():
