@@ -81,19 +81,23 @@ def main() -> int:
             record |= asyncio.run(
                 _compare(path, _request(path, Effort.QUICK, ""), best, options.python)
             )
-            result.write_text(json.dumps(record, indent=1))
-            print(_row(record), flush=True)
+            _write(result, record)
             continue
         if time.monotonic() - started > options.seconds:
             print(f"time is up before {path.stem}; --resume goes on", file=sys.stderr)
             break
         record = asyncio.run(_measure(path, Effort(options.effort), options.python, options.regret))
-        result.write_text(json.dumps(record, indent=1))
-        print(_row(record), flush=True)
+        _write(result, record)
     table = _table(sorted(options.output.glob("*.json")))
     (options.output / "table.md").write_text(table)
     print(table)
     return 0
+
+
+def _write(result: Path, record: dict) -> None:
+    """Paths are kept as seen from the repository, whatever machine it lay on."""
+    result.write_text(json.dumps(record, indent=1).replace(f"{ROOT}/", ""))
+    print(_row(record), flush=True)
 
 
 def _examples(names: list[str]) -> list[Path]:
@@ -269,8 +273,9 @@ def _summary(records: list[dict]) -> list[str]:
             lines.append(f"Median wall seconds to {key}: {median(seconds):.1f} ({len(seconds)}).")
     lines += [
         f"Regret of {r['name']} ({r['effort']}): {r['regret']['regret']:.2%} over "
-        f"{r['regret']['space']} candidates; screening {r['regret']['screening_device_seconds']:.2f} "
-        f"device seconds, 20 rounds on all {r['regret']['full_device_seconds']:.2f} (measured)."
+        f"{r['regret']['space']} candidates; screening "
+        f"{r['regret']['screening_device_seconds']:.2f} device seconds, 20 rounds on all "
+        f"{r['regret']['full_device_seconds']:.2f} (measured)."
         for r in records
         if "regret" in r
     ]

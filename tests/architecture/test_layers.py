@@ -18,7 +18,6 @@ SEARCH_ENGINE = (
     "predict",
     "edits",
     "rules",
-    "findings",
     "proposers",
     "rungs",
     "ladder",

@@ -1,1 +1,0 @@
-"""Findings about a kernel, one file each: facts in, one finding out."""
