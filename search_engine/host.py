@@ -1,8 +1,8 @@
 """The search host: one search in a process of its own, for the language server.
 
 The request is one JSON line on standard input; events go out as JSON lines on standard output. The
-line ``{"cancel": true}`` cancels; end of input means that the server is gone. In both cases every
-worker is killed before this process ends.
+line ``{"cancel": true}`` cancels; end of input means that the server is gone. In these cases, and
+on SIGTERM and SIGHUP, every worker is killed before this process ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from search_engine.domain.codec import encode
 from search_engine.domain.event import SearchEvent
 from search_engine.request import RequestError, request_from_json
-from search_engine.service import failed_report, optimize
+from search_engine.service import failed_report, on_termination, optimize
 
 
 def main() -> int:
@@ -43,6 +43,7 @@ async def _serve(channel: BinaryIO) -> int:
         emit(failed_report(str(error)))
         return 2
     search = asyncio.create_task(optimize(request, emit))
+    on_termination(search.cancel)
     watch = asyncio.create_task(_cancelled(reader))
     done, _ = await asyncio.wait({search, watch}, return_when=asyncio.FIRST_COMPLETED)
     if search not in done:

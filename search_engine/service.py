@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 import dataclasses
 import os
-import shutil
-import tempfile
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
@@ -36,6 +34,8 @@ from search_engine.execution.gpu_load import GpuLoad, gpu_load
 from search_engine.execution.interpreter_choice import find_python
 from search_engine.execution.local import LocalExecutor
 from search_engine.execution.recording import RecordSummary, record
+from search_engine.execution.scratch import scratch_folder
+from search_engine.execution.signals import on_termination
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.unit import find_unit
 from search_engine.frontends.workload import declare, parse_workloads, workload_refusal
@@ -67,6 +67,7 @@ __all__ = [
     "find_python",
     "find_unit",
     "hunks",
+    "on_termination",
     "optimize",
     "parse_module",
     "parse_workloads",
@@ -104,8 +105,8 @@ async def optimize(request: RunRequest, emit: Listener) -> RunReport:
 
 async def probe(python: Path, cwd: Path) -> ProbeReply | Refusal | str:
     """What is in an interpreter: versions and devices; a refusal or a sentence if it fails."""
-    with tempfile.TemporaryDirectory(prefix="kernel-lsp-") as scratch:
-        executor = LocalExecutor(str(python), cwd, scratch=Path(scratch))
+    with scratch_folder() as scratch:
+        executor = LocalExecutor(str(python), cwd, scratch=scratch)
         try:
             return await _probe(executor)
         finally:
@@ -211,22 +212,21 @@ async def _search(
 
 @contextlib.asynccontextmanager
 async def _executor(request: RunRequest) -> AsyncGenerator[LocalExecutor]:
-    scratch = Path(tempfile.mkdtemp(prefix="kernel-lsp-"))
     python = find_python(request.root, request.python)
-    executor = LocalExecutor(
-        str(python),
-        request.cwd or request.root,
-        request.env,
-        compile_workers=_compile_workers(),
-        memory_bytes=_memory_bytes(),
-        interpret_workers=max(1, min(4, _cores() - 1)),
-        scratch=scratch,
-    )
-    try:
-        yield executor
-    finally:
-        await executor.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+    with scratch_folder() as scratch:
+        executor = LocalExecutor(
+            str(python),
+            request.cwd or request.root,
+            request.env,
+            compile_workers=_compile_workers(),
+            memory_bytes=_memory_bytes(),
+            interpret_workers=max(1, min(4, _cores() - 1)),
+            scratch=scratch,
+        )
+        try:
+            yield executor
+        finally:
+            await executor.close()
 
 
 def _cores() -> int:

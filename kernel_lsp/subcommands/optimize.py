@@ -21,6 +21,7 @@ from kernel_lsp.subcommands._paths import (
     read_source,
 )
 from kernel_lsp.subcommands._progress import ProgressLine
+from search_engine.domain.ports import Listener
 from search_engine.domain.run import Effort, ExitReason, Outcome, RunReport
 from search_engine.service import (
     RequestError,
@@ -28,6 +29,7 @@ from search_engine.service import (
     card,
     document,
     failed_report,
+    on_termination,
     optimize,
 )
 
@@ -59,13 +61,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         request = _request(options)
         with ProgressLine(sys.stderr) as progress:
-            report = asyncio.run(optimize(request, progress.update))
+            report = asyncio.run(_search(request, progress.update))
     except RequestError as error:
         _print_failure(options, str(error), ExitReason.FAULTED)
         raise
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         _print_failure(options, "cancelled", ExitReason.CANCELLED)
-        raise
+        raise KeyboardInterrupt from None
     if options.json:
         sys.stdout.write(json.dumps(document(report), indent=2) + "\n")
     else:
@@ -73,6 +75,14 @@ def run(options: argparse.Namespace) -> int:
     if options.apply:
         sys.stderr.write(_apply(report, request) + "\n")
     return _exit_code(report, options.fail_without_improvement)
+
+
+async def _search(request: RunRequest, emit: Listener) -> RunReport:
+    """The search, in a task that SIGTERM and SIGHUP cancel as SIGINT does."""
+    task = asyncio.current_task()
+    assert task is not None
+    on_termination(task.cancel)
+    return await optimize(request, emit)
 
 
 def _print_failure(options: argparse.Namespace, message: str, reason: ExitReason) -> None:

@@ -110,6 +110,22 @@ def test_cancelled_host_ends_within_two_seconds(tmp_path: Path, how: str) -> Non
     assert gone(host, max(0.1, 2.0 - (time.monotonic() - started)))
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signalled_host_leaves_no_worker_and_no_scratch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    host = Host(tmp_path)
+    host.until(RunState.BASELINE)
+    assert list(temporary.glob("kernel-lsp-*"))
+    host.process.send_signal(number)
+    assert host.process.wait(10) == 0
+    assert gone(host, 2.0)
+    assert not list(temporary.glob("kernel-lsp-*"))
+
+
 def test_bad_request_is_answered_with_a_report(tmp_path: Path) -> None:
     host = Host(tmp_path, kernel="nothing")
     (event,) = list(host.events())
