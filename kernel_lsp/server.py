@@ -2,6 +2,8 @@
 
 File descriptor 1 belongs to frames: it is duplicated at the start and then points at standard
 error, so that no ``print``, C library or child can break the stream.
+
+Nothing of the session is imported until ``initialize`` is answered: an editor waits for that.
 """
 
 from __future__ import annotations
@@ -13,21 +15,22 @@ import os
 import sys
 import threading
 import time
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError
 from pygls.lsp.server import LanguageServer
 
+from kernel_lsp.handlers import initialize
 from kernel_lsp.handlers.registry import register_all
-from kernel_lsp.host import HostLauncher, host_command
+from kernel_lsp.latency import Latencies
 from kernel_lsp.places import Places, find_places
 from kernel_lsp.protocol.base import KernelProtocol
 from kernel_lsp.protocol.editor import Editor
 from kernel_lsp.protocol.transport import FrameWriter, read_frames
-from kernel_lsp.session import Session
-from kernel_lsp.trust import TrustStore
-from kernel_lsp.workspace import Workspace
+
+if TYPE_CHECKING:
+    from kernel_lsp.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -53,22 +56,30 @@ class KernelServer(LanguageServer):
 
     protocol: KernelProtocol  # pyright: ignore[reportIncompatibleVariableOverride]
 
-    def __init__(self, places: Places, launcher: HostLauncher) -> None:
+    def __init__(self, places: Places, command: tuple[str, ...] | None) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             "kernel-lsp", VERSION, protocol_cls=KernelProtocol
         )
         self.editor = Editor(self)
-        self.session = Session(
-            client=self.editor,
-            places=places,
-            workspace=Workspace(places.user_settings),
-            trust=TrustStore.load(places.trust),
-            launcher=launcher,
-        )
+        self.latencies = Latencies()
+        self.greeting: types.InitializeParams | None = None
+        """What the editor said of itself."""
+        self._places, self._command = places, command
+        self._session: Session | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._exit: asyncio.Future[int] | None = None
         self._reported = -QUIET_SECONDS
         self._parent = os.getppid()
         register_all(self)
+
+    @property
+    def session(self) -> Session:
+        """Everything known; made at the first use, soon after ``initialize`` is answered."""
+        if self._session is None:
+            self._session = _make_session(self, self._places, self._command)
+            if self.greeting is not None:
+                initialize.introduce(self, self._session, self.greeting)
+        return self._session
 
     async def run(self, descriptor: int, writer: FrameWriter) -> int:
         """Serve until ``exit``, the end of input or the death of the editor; the exit status."""
@@ -82,7 +93,8 @@ class KernelServer(LanguageServer):
         )
         status = await self._exit
         threading.Timer(LAST_SECONDS, os._exit, (status,)).start()
-        await self.session.close()
+        if self._session is not None:
+            await self._session.close()
         await self.protocol.wait_for_farewell()
         return status
 
@@ -97,7 +109,8 @@ class KernelServer(LanguageServer):
         An editor in another process namespace cannot be seen and so is not watched.
         """
         visible = process_id is not None and _alive(process_id)
-        self.session.spawn(self._watch_parent(process_id if visible else None))
+        watch = self._watch_parent(process_id if visible else None)
+        self._watch = asyncio.get_running_loop().create_task(watch)
 
     def report_server_error(self, error: Exception, source: object) -> None:
         """Log every mistake, show one a minute; requests have their own error answer."""
@@ -106,7 +119,7 @@ class KernelServer(LanguageServer):
         if source is FeatureRequestError or now - self._reported < QUIET_SECONDS:
             return
         self._reported = now
-        text = f"kernel-lsp made a mistake ({error}). Show log: {self.session.places.log}"
+        text = f"kernel-lsp made a mistake ({error}). Show log: {self._places.log}"
         self.window_show_message(types.ShowMessageParams(types.MessageType.Error, text))
 
     async def _watch_parent(self, process_id: int | None) -> None:
@@ -130,7 +143,7 @@ def serve(log_level: str = "INFO", command: tuple[str, ...] | None = None) -> No
     sys.setswitchinterval(SWITCH_SECONDS)
     places = find_places()
     _start_log(places, log_level)
-    server = KernelServer(places, HostLauncher(command or host_command(), str(places.state)))
+    server = KernelServer(places, command)
     status = 1
     try:
         status = asyncio.run(server.run(frames, FrameWriter(stream)))
@@ -141,6 +154,22 @@ def serve(log_level: str = "INFO", command: tuple[str, ...] | None = None) -> No
         # Threads may be in the middle of a parse or blocked on a read: nothing is worth waiting
         # for once every child is gone.
         os._exit(status)
+
+
+def _make_session(server: KernelServer, places: Places, command: tuple[str, ...] | None) -> Session:
+    from kernel_lsp.host import HostLauncher, host_command
+    from kernel_lsp.session import Session
+    from kernel_lsp.trust import TrustStore
+    from kernel_lsp.workspace import Workspace
+
+    return Session(
+        client=server.editor,
+        places=places,
+        workspace=Workspace(places.user_settings),
+        trust=TrustStore.load(places.trust),
+        launcher=HostLauncher(command or host_command(), str(places.state)),
+        latencies=server.latencies,
+    )
 
 
 def _start_log(places: Places, level: str) -> None:

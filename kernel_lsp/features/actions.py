@@ -6,14 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel_lsp.features.blockers import Blocker, Cause, blocker, helper_blocker
+from kernel_lsp.features.kinds import CANCEL, DETAILS, QUICK_FIX, REWRITE
 from kernel_lsp.features.state import FileState, UnitState, start_title
 from kernel_lsp.offers import Offer
-
-REWRITE = "refactor.rewrite.optimizeKernel"
-QUICK_FIX = "quickfix"
-CANCEL = "source.kernelLsp.cancel"
-DETAILS = "source.kernelLsp.details"
-KINDS = (REWRITE, QUICK_FIX, CANCEL, DETAILS)
 
 UNTIMED_SHOWN = 3
 """CPU-checked rewrites offered at once; nothing ranks them, so a long list would not help."""

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from kernel_lsp.features.actions import KINDS, actions
-from kernel_lsp.protocol import to_lsp
+from kernel_lsp.features.kinds import KINDS
 
 if TYPE_CHECKING:
     from kernel_lsp.server import KernelServer
@@ -18,6 +17,9 @@ OPTIONS = types.CodeActionOptions(code_action_kinds=list(KINDS), resolve_provide
 
 async def handle(ls: KernelServer, params: types.CodeActionParams) -> list[types.CodeAction]:
     """Answered from the newest snapshot; waits only for the first one of a document."""
+    from kernel_lsp.features.actions import actions
+    from kernel_lsp.protocol import to_lsp
+
     session, uri = ls.session, params.text_document.uri
     snapshot = await session.analyser.first(uri)
     document = session.documents.get(uri)

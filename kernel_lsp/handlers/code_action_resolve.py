@@ -8,9 +8,6 @@ import attrs
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from kernel_lsp.commands import edit_for
-from kernel_lsp.edits import EditRefused
-from kernel_lsp.protocol import to_lsp
 from kernel_lsp.protocol.base import REQUEST_FAILED
 
 if TYPE_CHECKING:
@@ -21,6 +18,10 @@ METHOD = types.CODE_ACTION_RESOLVE
 
 async def handle(ls: KernelServer, params: types.CodeAction) -> types.CodeAction:
     """The action with its edit; RequestFailed with the reason if the text no longer fits."""
+    from kernel_lsp.commands import edit_for
+    from kernel_lsp.edits import EditRefused
+    from kernel_lsp.protocol import to_lsp
+
     data: Any = params.data
     if not isinstance(data, dict) or params.edit is not None:
         return params

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from kernel_lsp.features.lenses import lenses
-from kernel_lsp.protocol import to_lsp
-
 if TYPE_CHECKING:
     from kernel_lsp.server import KernelServer
 
@@ -18,6 +15,9 @@ OPTIONS = types.CodeLensOptions(resolve_provider=False)
 
 async def handle(ls: KernelServer, params: types.CodeLensParams) -> list[types.CodeLens]:
     """Lenses of the newest snapshot, moved by the edits since."""
+    from kernel_lsp.features.lenses import lenses
+    from kernel_lsp.protocol import to_lsp
+
     session, uri = ls.session, params.text_document.uri
     snapshot = await session.analyser.first(uri)
     document = session.documents.get(uri)

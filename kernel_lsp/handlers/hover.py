@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from kernel_lsp.features.hover import hover
 from kernel_lsp.positions import index_at
-from kernel_lsp.protocol import to_lsp
 
 if TYPE_CHECKING:
     from kernel_lsp.server import KernelServer
@@ -18,6 +16,9 @@ METHOD = types.TEXT_DOCUMENT_HOVER
 
 async def handle(ls: KernelServer, params: types.HoverParams) -> types.Hover | None:
     """What is known about the kernel whose name or decorators are under the cursor."""
+    from kernel_lsp.features.hover import hover
+    from kernel_lsp.protocol import to_lsp
+
     session, uri = ls.session, params.text_document.uri
     snapshot = await session.analyser.first(uri)
     document = session.documents.get(uri)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,14 +15,21 @@ from kernel_lsp.protocol.capabilities import read_features
 
 if TYPE_CHECKING:
     from kernel_lsp.server import KernelServer
+    from kernel_lsp.session import Session
 
 METHOD = types.INITIALIZE
 
 
 def handle(ls: KernelServer, params: types.InitializeParams) -> None:
-    """Take capabilities, encoding, folders and ``initializationOptions {trusted?, settings?}``."""
-    session = ls.session
+    """Read the capabilities; the session is made once this is answered."""
     ls.editor.features = read_features(params.capabilities)
+    ls.greeting = params
+    asyncio.get_running_loop().call_soon(lambda: ls.session)
+    ls.watch_parent(params.process_id)
+
+
+def introduce(ls: KernelServer, session: Session, params: types.InitializeParams) -> None:
+    """Take encoding, folders and ``initializationOptions {trusted?, settings?}``."""
     encoding = ls.workspace.position_encoding or types.PositionEncodingKind.Utf16
     session.encoding = Encoding(getattr(encoding, "value", encoding))
     folders = [folder.uri for folder in params.workspace_folders or ()]
@@ -30,13 +38,12 @@ def handle(ls: KernelServer, params: types.InitializeParams) -> None:
     session.workspace.change_folders({Path(from_lsp.path_of(uri)) for uri in folders}, set())
     options: Any = params.initialization_options
     if isinstance(options, Mapping):
-        _read_options(ls, cast("Mapping[str, Any]", options))
-    ls.watch_parent(params.process_id)
+        _read_options(session, cast("Mapping[str, Any]", options))
 
 
-def _read_options(ls: KernelServer, options: Mapping[str, Any]) -> None:
+def _read_options(session: Session, options: Mapping[str, Any]) -> None:
     trusted, settings = options.get("trusted"), options.get("settings")
     if isinstance(trusted, bool):
-        ls.session.trust.client = trusted
+        session.trust.client = trusted
     if isinstance(settings, Mapping):
-        ls.session.workspace.set_fallback(cast("Mapping[str, Any]", settings))
+        session.workspace.set_fallback(cast("Mapping[str, Any]", settings))

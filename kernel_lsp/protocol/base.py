@@ -74,7 +74,7 @@ class KernelProtocol(LanguageServerProtocol):
             log.exception("cannot handle %s", method)
             self._server.report_server_error(error, FeatureNotificationError)
         seconds = time.perf_counter() - started
-        self._server.session.latencies.note(f"loop: {method}", seconds)
+        self._server.latencies.note(f"loop: {method}", seconds)
         if seconds > SLOW_SECONDS:
             log.warning("%s held the loop for %.0f ms", method, 1e3 * seconds)
 
@@ -144,7 +144,7 @@ class KernelProtocol(LanguageServerProtocol):
         if method == types.INITIALIZE and error is None:
             self._initialized = True
         if started:
-            self._server.session.latencies.note(method, time.perf_counter() - started)
+            self._server.latencies.note(method, time.perf_counter() - started)
         super()._send_response(msg_id, result, error)
         if method == types.SHUTDOWN:
             self._left.set()

@@ -12,14 +12,13 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.uris import from_fs_path
 
-from kernel_lsp.client import ApplyAnswer, FileEdit, Level
-from kernel_lsp.features.diagnostics import Diagnostic
-from kernel_lsp.protocol import to_lsp
 from kernel_lsp.protocol.capabilities import ClientFeatures
-from kernel_lsp.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from kernel_lsp.client import ApplyAnswer, FileEdit, Level
+    from kernel_lsp.features.diagnostics import Diagnostic
     from kernel_lsp.server import KernelServer
+    from kernel_lsp.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +54,8 @@ class Editor:
 
     def publish(self, snapshot: Snapshot, diagnostics: tuple[Diagnostic, ...]) -> None:
         """Publish, with the version that the ranges belong to."""
+        from kernel_lsp.protocol import to_lsp
+
         locator = to_lsp.Locator(snapshot, None, self.server.session.encoding)
         shown = [to_lsp.diagnostic(d, locator, self.features) for d in diagnostics]
         version = snapshot.version if self.features.diagnostic_versions else None
@@ -118,6 +119,9 @@ class Editor:
 
     async def apply(self, edit: FileEdit) -> ApplyAnswer:
         """``workspace/applyEdit``. An error answer is a user's "no" in some editors."""
+        from kernel_lsp.client import ApplyAnswer
+        from kernel_lsp.protocol import to_lsp
+
         session = self.server.session
         value = to_lsp.workspace_edit(edit, edit.snapshot.version, session.encoding, self.features)
         metadata = types.WorkspaceEditMetadata(is_refactoring=True)
