@@ -21,7 +21,7 @@ from search_engine.worker.extents import Group, pinned_groups
 from search_engine.worker.plan import PlannedInput
 from search_engine.worker.reach import tiles
 from search_engine.worker.run import Output, Version, load_version
-from search_engine.worker.session import Outside, Prepared, Session
+from search_engine.worker.session import UNSTEADY, Outside, Prepared, Session
 from search_engine.worker.values import Variant
 
 
@@ -125,6 +125,8 @@ class Checker:
         worst: Comparison | None = None
         for turn in range(item.repetitions):
             outcome, outputs = self._session.judge(item, prepared, self._candidate, turn)
+            if isinstance(outcome, Mismatch) and not self._session.steady(item, prepared):
+                return Refusal(RefusalKind.REFERENCE, f"{UNSTEADY} ({item.label})")
             if not isinstance(outcome, Comparison):
                 return outcome
             if turn == 0:

@@ -46,6 +46,9 @@ class Watch:
 
     def __init__(self) -> None:
         self.counter = TrafficCounter()
+        self.most_programs = MOST_PROGRAMS
+        self.largest_grid = 0
+        """Programs of the largest launch so far, refused ones included."""
         self._ranges: list[tuple[int, int]] = []
         self._known: Callable[[], list[Guarded]] = list
 
@@ -98,7 +101,8 @@ class Watch:
             programs = 1
             for size in sizes:
                 programs *= int(size)
-            if programs > MOST_PROGRAMS:
+            self.largest_grid = max(self.largest_grid, programs)
+            if programs > self.most_programs:
                 raise TooManyPrograms(f"{programs} programs are too many for the interpreter")
             self.counter.programs += programs
             return original(builder, *sizes)

@@ -6,9 +6,10 @@ import dataclasses
 import hashlib
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from search_engine.domain.job import Comparison, Mismatch, Refusal, RefusalKind, Source
 from search_engine.domain.workload import Workload
@@ -24,7 +25,13 @@ from search_engine.worker.plan import PlannedInput
 from search_engine.worker.reach import has_float_atomics, reached_text
 from search_engine.worker.run import Around, Output, RunResult, Version, load_version, run
 
+Explain: TypeAlias = Callable[[BaseException, Source], Refusal]
+"""What an exception of a version means; the message continues "your kernel"."""
+
+UNSTEADY = "two runs of your kernel on the same input differ by more than rounding"
+
 _GRADIENT_FACTOR = 3.0
+_LONGEST_MESSAGE = 1000
 _KEPT_INPUTS = 24
 _KEPT_ELEMENTS = 1 << 22
 """Inputs up to this size keep their truth and baseline output for the next candidate: at most some
@@ -33,9 +40,13 @@ _KEPT_ELEMENTS = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The input is not in the baseline's domain; the reason says what showed it."""
+    """The input is not in the baseline's domain; the reason says what showed it.
+
+    ``wrong`` if the baseline ran and its result cannot serve: not merely another domain.
+    """
 
     reason: str
+    wrong: bool = False
 
 
 @dataclass(slots=True)
@@ -49,6 +60,8 @@ class Prepared:
     notes: tuple[str, ...]
     moved: tuple[Any, ...] | None = None
     """How far the truth moves when inputs are rounded; found out only when it is needed."""
+    steady: bool | None = None
+    """If a second run of the baseline agrees with the first; found out only when it is needed."""
 
 
 _prepared: OrderedDict[str, Prepared] = OrderedDict()
@@ -58,9 +71,15 @@ class Session:
     """Baseline, candidate and workload of one job on one device."""
 
     def __init__(
-        self, baseline: Source, workload: Workload, device: str, around: Around | None = None
+        self,
+        baseline: Source,
+        workload: Workload,
+        device: str,
+        around: Around | None = None,
+        explain: Explain | None = None,
     ) -> None:
         self.workload, self.device, self._around = workload, device, around
+        self._explain = explain or _explained
         self.root = Path(baseline.root)
         self.baseline: Version = load_version(baseline)
         self.baseline_text = reached_text(baseline)
@@ -120,6 +139,18 @@ class Session:
             baseline_error = max(baseline_error, judgement.baseline_error)
         return Comparison(item.label, item.variant.value, item.seed, error, baseline_error)
 
+    def steady(self, item: PlannedInput, prepared: Prepared) -> bool:
+        """False if a second run of the baseline differs from the first by more than rounding.
+
+        Asked only after a comparison failed: it says whether the yardstick itself moves.
+        """
+        if prepared.steady is None:
+            again = self.call(self.baseline, prepared.inputs, item.seed, SECOND_POISON)
+            same = again.error is None and len(again.outputs) == len(prepared.outputs)
+            first = _own_truth(prepared.outputs)
+            prepared.steady = same and self._gate(item, prepared, first, again.outputs) is None
+        return prepared.steady
+
     def call(self, version: Version, inputs: Inputs, seed: int, poison: int = POISON) -> RunResult:
         """One guarded call of a version."""
         return run(version, self.workload, inputs, seed, poison, self._around)
@@ -138,8 +169,18 @@ class Session:
             return Outside("needs more memory than the device has")
         if isinstance(error, reference.ReferenceError):
             return self._refused(item, RefusalKind.REFERENCE, str(error))
+        if "can't allocate memory" in str(error):
+            return Outside("needs more memory than the machine has")
+        return self._reference_raised(item, error)
+
+    def _reference_raised(self, item: PlannedInput, error: BaseException) -> Outside | Refusal:
+        """Names the expression and its line if there is only one it can be."""
+        only = self.workload.references[0] if len(self.workload.references) == 1 else None
         text = f"the reference raises {type(error).__name__}: {str(error)[:400]}"
-        return self._refused(item, RefusalKind.REFERENCE, text)
+        if only is not None:
+            text += f" (`{only.expression}`)"
+        line = None if only is None else only.line
+        return Refusal(RefusalKind.REFERENCE, text, line) if item.declared else Outside(text)
 
     def _known(self, item: PlannedInput) -> Prepared | Outside | Refusal:
         inputs = build(
@@ -158,17 +199,27 @@ class Session:
         expected = reference.align(truth, names) if truth else _own_truth(made.outputs)
         rules = tuple(self._rule(item, output) for output in made.outputs)
         prepared = Prepared(inputs, expected, made.outputs, rules, truth.notes if truth else ())
-        failed = self._gate(item, prepared)
-        return prepared if failed is None else self._disagrees(item, *failed)
+        failed = self._gate(item, prepared, expected, made.outputs)
+        if failed is None:
+            return prepared
+        if not self.steady(item, prepared):
+            return self._wrong(item, f"{UNSTEADY} ({item.label})")
+        return self._disagrees(item, *failed)
 
     def _truth(self, inputs: Inputs, seed: int) -> reference.Truth | None:
         if not self.independent:
             return None
         return reference.evaluate(self.workload, self.baseline.module, inputs, seed)
 
-    def _gate(self, item: PlannedInput, prepared: Prepared) -> tuple[str, Miss] | None:
-        for position, output in enumerate(prepared.outputs):
-            expected, rule = prepared.expected[position], prepared.rules[position]
+    def _gate(
+        self,
+        item: PlannedInput,
+        prepared: Prepared,
+        truth: tuple[Any, ...],
+        outputs: tuple[Output, ...],
+    ) -> tuple[str, Miss] | None:
+        for position, output in enumerate(outputs):
+            expected, rule = truth[position], prepared.rules[position]
             miss = judge.gate(expected, output.tensor, rule)
             if miss is not None and miss.index and math.isfinite(miss.got) and self.independent:
                 moved = self._moved(item, prepared)[position]
@@ -258,18 +309,24 @@ class Session:
             f"your kernel disagrees with its reference on {item.label} ({item.variant.value}): "
             f"{place} is {miss.got:g} where {miss.expected:g} is expected ({miss.reason})"
         )
-        return self._refused(item, RefusalKind.REFERENCE, text)
+        return self._wrong(item, text)
+
+    def _wrong(self, item: PlannedInput, text: str) -> Outside | Refusal:
+        if item.declared:
+            return Refusal(RefusalKind.REFERENCE, text)
+        return Outside(text, wrong=True)
 
     def _refused(self, item: PlannedInput, kind: RefusalKind, text: str) -> Outside | Refusal:
         return Refusal(kind, text) if item.declared else Outside(text)
 
     def _baseline_raised(self, item: PlannedInput, error: BaseException) -> Outside | Refusal:
-        refusal = refusal_for(error)
+        refusal = self._explain(error, self.baseline.source)
+        text = f"your kernel {refusal.message}"
+        if refusal.kind is RefusalKind.ENVIRONMENT:
+            text = refusal.message
         if refusal.fatal or item.declared:
-            line = line_of(error, self.baseline.source)
-            return Refusal(refusal.kind, f"your kernel: {refusal.message}", line, refusal.fatal)
-        cause = error.__cause__ or error
-        return Outside(f"your kernel raises {type(cause).__name__}: {str(cause)[:300]}")
+            return dataclasses.replace(refusal, message=text)
+        return Outside(text)
 
     def _raised(self, item: PlannedInput, error: BaseException, source: Source) -> Refusal:
         refusal = refusal_for(error)
@@ -286,6 +343,15 @@ class Session:
     def _key(self, item: PlannedInput) -> str:
         described = (self.baseline.source.text, self.workload, item, self.device)
         return hashlib.sha256(repr(described).encode()).hexdigest()
+
+
+def _explained(error: BaseException, source: Source) -> Refusal:
+    refusal = refusal_for(error)
+    line = refusal.line if refusal.line is not None else line_of(error, source)
+    if refusal.kind is not RefusalKind.RUNTIME:
+        return dataclasses.replace(refusal, line=line)
+    text = f"raises {type(error).__name__}: {str(error)[:_LONGEST_MESSAGE]}"
+    return Refusal(refusal.kind, text, line, refusal.fatal)
 
 
 def _own_truth(outputs: tuple[Output, ...]) -> tuple[Any, ...]:

@@ -100,6 +100,21 @@ def test_a_baseline_that_disagrees_with_its_reference_is_refused(tmp_path):
     assert "disagrees with its reference" in reply.message
 
 
+@pytest.mark.parametrize("reference", ["torch.softmax(x, -1)", None])
+def test_a_baseline_that_does_not_repeat_itself_is_named_so(reference, tmp_path):
+    described = workload("x=f32[M:48,N:200]", reference=reference)
+    random = "return torch.softmax(x, -1) + torch.rand(1)"
+    reply = run_check(tmp_path, random, BASELINE, described)
+    assert isinstance(reply, Refusal) and reply.kind is RefusalKind.REFERENCE
+    assert "two runs of your kernel on the same input differ" in reply.message
+
+
+def test_a_baseline_that_raises_on_a_declared_case_is_refused_with_its_line(tmp_path):
+    reply = run_check(tmp_path, "y = x + 1\nraise ValueError('no way')", BASELINE)
+    assert isinstance(reply, Refusal) and reply.kind is RefusalKind.RUNTIME
+    assert reply.message == "your kernel raises ValueError: no way" and reply.line == 4
+
+
 def test_shapes_outside_the_baselines_domain_are_listed_not_held_against_anyone(tmp_path):
     described = workload("x=f32[M:48,N:256]", reference="torch.softmax(x, -1)")
     asserting = f"assert x.shape[-1] % 64 == 0\n{BASELINE}"

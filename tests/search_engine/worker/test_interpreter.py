@@ -49,6 +49,57 @@ def run(x):
     softmax_kernel[(x.shape[0],)](x, out, x.stride(0), out.stride(0), x.shape[1], BLOCK=64)
     return out
 """
+DOUBLE = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+    tl.store(out_ptr + at, x * 2, mask=at < n)
+
+
+def run(x):
+    out = torch.empty_like(x)
+    n = x.numel()
+    double_kernel[(triton.cdiv(n, 128),)](x, out, n, BLOCK=128)
+    return out
+"""
+ENTRY = "    out = torch.empty_like(x)\n"
+BASELINES = {
+    "raises": ((ENTRY, "    raise ValueError('no way')\n" + ENTRY), "x=f32[1024,1024]", "x * 2"),
+    "raises at a large size": (
+        (ENTRY, "    raise ValueError('no way')\n" + ENTRY), "x=f32[4096,1024]", "x * 2",
+    ),
+    "asserts a large size": (
+        (ENTRY, "    assert x.shape[0] == 4096\n" + ENTRY), "x=f32[4096,1024]", "x * 2",
+    ),
+    "name missing in the kernel": (("x * 2,", "x * lost,"), "x=f32[1024]", "x * 2"),
+    "out of bounds": ((", mask=at < n)", ")"), "x=f32[200]", None),
+    "not implemented": (
+        (ENTRY, "    raise NotImplementedError('odd')\n" + ENTRY), "x=f32[8]", None,
+    ),
+    "reference raises": (("", ""), "x=f32[1024,1024]", "torch.nosuch(x)"),
+    "no reference": (("", ""), "x=f32[1024,1024]", None),
+    "no reference, one size only": (
+        (ENTRY, "    assert x.numel() == 1 << 20\n" + ENTRY), "x=f32[1024,1024]", None,
+    ),
+    "no reference, tail unwritten": (
+        ("triton.cdiv(n, 128)", "max(n // 128, 1)"), "x=f32[1024,1024]", None,
+    ),
+    "no reference, constant": (("x * 2,", "x * 0 + at,"), "x=f32[1024,1024]", None),
+    "random": (("return out", "return out + torch.rand(1)"), "x=f32[1024,1024]", "x * 2"),
+    "random, no reference": (("return out", "return out + torch.rand(1)"), "x=f32[512]", None),
+    "random rarely": (
+        ("return out", "run.calls = getattr(run, 'calls', 0) + 1\n"
+         "    return out + torch.rand(1) * (run.calls > 2)"), "x=f32[512]", "x * 2",
+    ),
+    "declared size ran": (("", ""), "x=f32[300]", "x * 2"),
+}  # fmt: skip
+"""An edit of DOUBLE, a workload and a reference, each interpreted as a baseline."""
 LAST_LOOP = """    for start in range(0, n_cols, BLOCK):
         mask = start + cols < n_cols
         x = tl.load(x_ptr + row * x_stride + start + cols, mask=mask, other=0.0)
@@ -118,6 +169,15 @@ def versions() -> dict[str, tuple[str, str]]:
     return made
 
 
+def _described(case, reference):
+    from search_engine.domain.workload import Reference
+    from tests.search_engine.worker.versions import workload
+
+    if reference is None:
+        return workload(case)
+    return workload(case, references=(Reference(reference, None, 7),))
+
+
 def _serve(folder: Path) -> None:
     from search_engine.domain.codec import encode
     from search_engine.domain.job import InterpretJob
@@ -126,6 +186,10 @@ def _serve(folder: Path) -> None:
 
     softmax = workload("x=f32[4096,1000]", reference="torch.softmax(x, -1)")
     counting = workload("x=i32[100000]{0..15}", reference="torch.bincount(x, minlength=16)")
+    for name, (edit, case, reference) in BASELINES.items():
+        version = source(folder, DOUBLE.replace(*edit) if edit[0] else DOUBLE)
+        reply = interpret(InterpretJob(version, version, _described(case, reference), 3))
+        print(json.dumps([f"baseline: {name}", type(reply).__name__, encode(reply)]), flush=True)
     for name, (text, entry) in versions().items():
         described, base = (softmax, HEADER) if entry == "run" else (counting, ATOMICS)
         baseline, candidate = source(folder, base, entry), source(folder, text, entry)
@@ -192,7 +256,8 @@ def test_accesses_out_of_bounds_are_refused_with_their_line(name, access, replie
 def test_what_the_interpreter_cannot_tell_is_refused(replies):
     kind, reply = replies["narrow body"]
     assert kind == "Refusal" and reply["kind"] == "unsupported"
-    assert "cannot tell" in reply["message"] and "tl.bfloat16" in reply["message"]
+    assert "tl.bfloat16" in reply["message"]
+    assert "cannot tell" not in reply["message"], "who shows the refusal says so"
 
 
 def test_a_candidate_that_raises_is_refused_with_its_line(replies):
@@ -204,6 +269,68 @@ def test_a_candidate_that_raises_is_refused_with_its_line(replies):
 def test_a_baseline_that_is_wrong_itself_is_refused(replies):
     kind, reply = replies["wrong baseline"]
     assert kind == "Refusal" and reply["kind"] == "reference", reply
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "line"),
+    [
+        ("raises", "your kernel raises ValueError: no way", "raise ValueError"),
+        ("raises at a large size", "your kernel raises ValueError: no way", "raise ValueError"),
+        ("name missing in the kernel", "raises NameError", "x * lost"),
+        ("out of bounds", "store out of bounds", "tl.store"),
+        ("not implemented", "raises NotImplementedError: odd", "raise NotImpl"),
+    ],
+)
+def test_a_baseline_that_fails_is_refused_with_its_line(name, message, line, replies):
+    kind, reply = replies[f"baseline: {name}"]
+    assert kind == "Refusal" and reply["kind"] == "runtime", reply
+    assert message in reply["message"]
+    edit = BASELINES[name][0]
+    assert line in DOUBLE.replace(*edit).splitlines()[reply["line"]]
+
+
+def test_an_assertion_about_a_size_that_is_too_large_to_run_is_no_failure(replies):
+    kind, reply = replies["baseline: asserts a large size"]
+    assert kind == "Refusal" and reply["kind"] == "unsupported", reply
+    assert "declare a case of at most 65536 elements" in reply["message"]
+
+
+def test_a_reference_that_raises_is_refused_with_its_text_and_line(replies):
+    kind, reply = replies["baseline: reference raises"]
+    assert kind == "Refusal" and reply["kind"] == "reference", reply
+    assert "`torch.nosuch(x)`" in reply["message"] and reply["line"] == 7
+
+
+def test_without_a_reference_sizes_shrink_if_the_baseline_allows_it(replies):
+    kind, reply = replies["baseline: no reference"]
+    assert kind == "CheckReply" and reply["mismatch"] is None, reply
+    assert reply["comparisons"] and not reply["independent_reference"]
+    assert any(note.startswith("the declared sizes") for note in reply["not_checked"])
+    kind, reply = replies["baseline: no reference, one size only"]
+    assert kind == "Refusal" and reply["kind"] == "unsupported", reply
+    assert "declare a reference or a case of at most 65536 elements" in reply["message"]
+    kind, reply = replies["baseline: no reference, constant"]
+    assert kind == "Refusal" and reply["kind"] == "reference", reply
+    assert "does not depend on the inputs" in reply["message"]
+
+
+def test_shrunk_sizes_that_leave_elements_unwritten_are_not_used(replies):
+    kind, reply = replies["baseline: no reference, tail unwritten"]
+    assert kind == "CheckReply", reply
+    assert {c["case"] for c in reply["comparisons"]} == {"x=f32[128,128]", "x=f32[64,64]"}
+
+
+@pytest.mark.parametrize("name", ["random", "random, no reference", "random rarely"])
+def test_a_baseline_that_does_not_repeat_itself_is_named_so(name, replies):
+    kind, reply = replies[f"baseline: {name}"]
+    assert kind == "Refusal" and reply["kind"] == "reference", reply
+    assert "two runs of your kernel on the same input differ" in reply["message"]
+
+
+def test_a_declared_size_that_ran_is_not_called_unchecked(replies):
+    kind, reply = replies["baseline: declared size ran"]
+    assert kind == "CheckReply" and "x=f32[300]" in {c["case"] for c in reply["comparisons"]}
+    assert not any("declared sizes" in note for note in reply["not_checked"])
 
 
 def test_widened_arguments_are_said(replies):
