@@ -370,6 +370,8 @@ def correctness(check: CheckReply, measured: bool) -> Correctness:
 
 
 def _baseline_sentence(kind: RefusalKind, message: str) -> str:
+    if message.startswith("your kernel"):
+        return message
     match kind:
         case RefusalKind.COMPILE:
             return f"your kernel does not compile: {message}"

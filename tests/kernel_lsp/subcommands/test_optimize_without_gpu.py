@@ -91,7 +91,12 @@ def test_byte_order_mark_and_line_ends_of_the_file_survive(tmp_path: Path) -> No
     ("reference", "first", "sentence"),
     [
         ("x * 3", "pass", "disagrees with its reference"),
-        ("x * 2", "raise ValueError('no such mode')", "no such mode"),
+        (
+            "x * 2",
+            "raise ValueError('no such mode')",
+            "your kernel raises ValueError: no such mode",
+        ),
+        ("torch.nosuch(x)", "pass", "nosuch"),
     ],
 )
 def test_baseline_that_cannot_serve(
@@ -101,6 +106,7 @@ def test_baseline_that_cannot_serve(
     path.write_text(SCALE.format(reference=reference, first=first))
     code, document, log = optimize(path)
     assert document["outcome"] == "failed", document
+    assert document["message"].count("your kernel") <= 1
     assert sentence in document["message"]
     assert code == 2, log
 
