@@ -266,7 +266,10 @@ async def _probe(executor: Executor) -> ProbeReply | Refusal | str:
 def _target(prepared: Prepared, device: Device | None) -> Target:
     if prepared.target is not None:
         return prepared.target
-    return target_named(device.target if device is not None else DEFAULT_TARGET)
+    try:
+        return target_named(device.target if device is not None else DEFAULT_TARGET)
+    except LookupError as error:
+        raise RequestError(f"this device is not described yet: {error}") from error
 
 
 def _environment(reply: ProbeReply, device: Device | None, target: Target) -> Environment:
