@@ -112,7 +112,6 @@ def document(report: RunReport) -> dict[str, Any]:
         "message": report.message,
         "candidates": report.rungs,
         "steps": list(evidence.steps) if evidence else [],
-        "compared_us": report.compared,
         "diff": report.diff,
     }
 

@@ -39,8 +39,6 @@ class RunRequest:
     target: str | None = None
     archive: Path | None = None
     seed: int = 0
-    compare: bool = False
-    """Also time the reference in eager mode and under ``torch.compile``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,6 @@ def request_from_json(data: dict[str, Any]) -> RunRequest:
             target=data.get("target"),
             archive=Path(data["archive"]) if data.get("archive") else None,
             seed=int(data.get("seed") or 0),
-            compare=bool(data.get("compare")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RequestError(f"the request is not valid: {error!r}") from error

@@ -61,6 +61,7 @@ from search_engine.search.engine import Done, Engine, EngineFault, Evaluate, Exp
 from search_engine.search.presets import SHAPES
 
 _BASELINE_DEADLINE_SECONDS = 120.0
+_SANITIZER = "compute-sanitizer was not run"
 _PORTION = 32
 """Candidates of one portion: enough to keep sixteen compile workers busy twice over."""
 _CONFIGURATIONS_PER_REWRITE = 4
@@ -365,7 +366,7 @@ def correctness(check: CheckReply, measured: bool) -> Correctness:
         independent_reference=check.independent_reference,
         nondeterministic=check.nondeterministic,
         outside_domain=check.outside_domain,
-        not_checked=check.not_checked,
+        not_checked=(*check.not_checked, *((_SANITIZER,) if measured else ())),
     )
 
 

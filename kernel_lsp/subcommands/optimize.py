@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--archive", type=Path, default=None, help="another archive file")
     parser.add_argument("--no-archive", action="store_true", help="keep nothing of this run")
     parser.add_argument("--apply", action="store_true", help="write a verified rewrite to FILE")
-    parser.add_argument("--compare", action="store_true", help="also time eager and torch.compile")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--fail-without-improvement", action="store_true", help="exit 1 if nothing was found"
@@ -110,7 +109,6 @@ def _request(options: argparse.Namespace) -> RunRequest:
         target=options.target,
         archive=archive,
         seed=options.seed,
-        compare=options.compare,
     )
 
 

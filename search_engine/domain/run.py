@@ -163,7 +163,5 @@ class RunReport:
     diff: str
     bound: str | None = None
     environment: Environment | None = None
-    compared: dict[str, float] = field(default_factory=dict[str, float])
-    """Microseconds of ``eager`` and ``torch.compile`` where a reference is declared."""
     refusal: Refusal | None = None
     """Why the user's own kernel cannot be searched as it stands, with its line where known."""
