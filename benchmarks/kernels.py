@@ -86,8 +86,7 @@ def main() -> int:
         if time.monotonic() - started > options.seconds:
             print(f"time is up before {path.stem}; --resume goes on", file=sys.stderr)
             break
-        record = asyncio.run(_measure(path, Effort(options.effort), options.python, options.regret))
-        _write(result, record)
+        asyncio.run(_measure(path, Effort(options.effort), options.python, options.regret, result))
     table = _table(sorted(options.output.glob("*.json")))
     (options.output / "table.md").write_text(table)
     print(table)
@@ -111,8 +110,8 @@ def _request(path: Path, effort: Effort, python: str) -> RunRequest:
     return RunRequest(path, path.read_text(), None, ROOT, python=python, effort=effort)
 
 
-async def _measure(path: Path, effort: Effort, python: str, regret: bool) -> dict[str, object]:
-    """One search and one comparison; with ``regret`` also the whole space."""
+async def _measure(path: Path, effort: Effort, python: str, regret: bool, result: Path) -> None:
+    """One search and one comparison, written at once; then, with ``regret``, the whole space."""
     request = _request(path, effort, python)
     Recording.timed = {}
     moments: dict[str, float] = {}
@@ -129,10 +128,7 @@ async def _measure(path: Path, effort: Effort, python: str, regret: bool) -> dic
     report = await optimize(request, listen)
     moments["end"] = _since(started)
     compared = await _compare(path, request, report.best.text if report.best else None, python)
-    if regret:
-        workload, own = prepare(request).workload, candidate_id(request.text)
-        compared["regret"] = await full_measurement(report, own, workload, ROOT, python)
-    return {
+    record = {
         "name": path.stem,
         "kind": path.parent.name,
         "effort": effort.value,
@@ -145,6 +141,11 @@ async def _measure(path: Path, effort: Effort, python: str, regret: bool) -> dic
         "failures": trace,
         **compared,
     }
+    _write(result, record)
+    if regret:
+        workload, own = prepare(request).workload, candidate_id(request.text)
+        record["regret"] = await full_measurement(report, own, workload, ROOT, python)
+        _write(result, record)
 
 
 async def _compare(
