@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from search_engine.domain.access import LaunchTrace
+from search_engine.domain.code import LaunchCode
 from search_engine.domain.facts import CompileFacts, Traffic
 from search_engine.domain.target import Device
 from search_engine.domain.workload import Case, Workload
@@ -59,6 +61,62 @@ class CompileJob:
     case: int
     target: str
     also: tuple[Case, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedArgument:
+    """One argument of a launch that nobody makes, as inferred from the text.
+
+    ``dtype`` is Triton's (``*fp32``, ``i32``, ``fp32``), or ``constexpr`` with ``value`` as a
+    Python literal; ``divisible_by_16`` is what the compiler is told.
+    """
+
+    name: str
+    dtype: str
+    value: str | None = None
+    divisible_by_16: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedLaunch:
+    """A launch inferred from the text. ``options`` are Triton's (``num_warps``), as literals."""
+
+    kernel: str
+    """Qualified name."""
+    arguments: tuple[AssumedArgument, ...]
+    options: tuple[tuple[str, int], ...] = ()
+    line: int | None = None
+    """Of the launch site that it was inferred from, if there is one."""
+    notes: tuple[str, ...] = ()
+    """What was assumed, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class InspectJob:
+    """Compile as ``CompileJob`` does and report every launch by source line.
+
+    With ``assumed``, those launches are compiled instead of the ones that the entry makes, and
+    ``workload`` is None. ``listing`` also asks for the annotated machine code.
+    """
+
+    source: Source
+    workload: Workload | None
+    case: int
+    target: str
+    assumed: tuple[AssumedLaunch, ...] = ()
+    listing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """Count what a sample of each launch's programs asks of memory, at the case's real sizes."""
+
+    source: Source
+    workload: Workload
+    case: int
+    most_programs: int = 24
+    seconds: float = 10.0
+    """Time after which no further program is sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +193,16 @@ class HangJob:
 
 
 SingleJob: TypeAlias = (
-    ProbeJob | CompileJob | InterpretJob | BaselineJob | CheckJob | TimeJob | CompareJob | HangJob
+    ProbeJob
+    | CompileJob
+    | InspectJob
+    | TraceJob
+    | InterpretJob
+    | BaselineJob
+    | CheckJob
+    | TimeJob
+    | CompareJob
+    | HangJob
 )
 
 
@@ -166,6 +233,37 @@ class CompileReply:
     """Facts of a version that compiles."""
 
     facts: CompileFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Annotated machine code of one launch; ``lines[i]`` is the text line of row i, 0-based."""
+
+    kernel: str
+    text: str
+    lines: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InspectReply:
+    """Every launch by source line, in launch order; of equal launches the first one only.
+
+    ``failures`` are assumed launches that do not compile, as (kernel, refusal).
+    """
+
+    target: str
+    launches: tuple[LaunchCode, ...]
+    listings: tuple[Listing, ...]
+    triton: str
+    compile_seconds: float
+    failures: tuple[tuple[str, Refusal], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReply:
+    """One trace per launch site and kernel, in launch order."""
+
+    launches: tuple[LaunchTrace, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +397,15 @@ class Refusal:
 
 
 SingleReply: TypeAlias = (
-    ProbeReply | CompileReply | CheckReply | BaselineReply | TimeReply | CompareReply | Refusal
+    ProbeReply
+    | CompileReply
+    | InspectReply
+    | TraceReply
+    | CheckReply
+    | BaselineReply
+    | TimeReply
+    | CompareReply
+    | Refusal
 )
 
 

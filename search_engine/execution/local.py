@@ -12,6 +12,7 @@ from typing import assert_never
 from search_engine.domain.job import (
     CompileJob,
     Completed,
+    InspectJob,
     Job,
     JobResult,
     Lane,
@@ -110,7 +111,7 @@ class LocalExecutor:
     async def _run(self, job: Job, lane: Lane, deadline_seconds: float) -> JobResult:
         match lane:
             case Lane.COMPILE:
-                key = job.target if isinstance(job, CompileJob) else ""
+                key = job.target if isinstance(job, CompileJob | InspectJob) else ""
                 return await self._compile.run(job, key, deadline_seconds)
             case Lane.INTERPRET:
                 return await self._interpret.run(job, "", deadline_seconds)

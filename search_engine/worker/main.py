@@ -21,12 +21,14 @@ from search_engine.domain.job import (
     CompareJob,
     CompileJob,
     HangJob,
+    InspectJob,
     InterpretJob,
     Job,
     ProbeJob,
     Refusal,
     Reply,
     TimeJob,
+    TraceJob,
 )
 from search_engine.execution.wire import (
     PROTOCOL,
@@ -44,6 +46,8 @@ from search_engine.worker.probe import import_warm
 _HANDLERS: dict[type[Any], tuple[str, str]] = {
     ProbeJob: ("probe", "probe"),
     CompileJob: ("compile", "compile_source"),
+    InspectJob: ("inspection", "inspect_launches"),
+    TraceJob: ("trace", "trace_launches"),
     InterpretJob: ("interpreter", "interpret"),
     BaselineJob: ("baseline", "baseline"),
     CheckJob: ("correctness", "check"),

@@ -18,6 +18,7 @@ SEARCH_ENGINE = (
     "predict",
     "edits",
     "rules",
+    "findings",
     "proposers",
     "rungs",
     "ladder",
@@ -25,6 +26,7 @@ SEARCH_ENGINE = (
     "archive",
     "execution",
     "request",
+    "facts",
     "diagnose",
     "runner",
     "report",
@@ -114,7 +116,7 @@ def test_protocol_libraries_stay_at_the_edge(path: Path) -> None:
 
 
 def test_every_plugin_file_is_in_its_registry() -> None:
-    for package in ("rules", "targets", "rungs"):
+    for package in ("rules", "findings", "targets", "rungs"):
         registry = (ROOT / "search_engine" / package / "registry.py").read_text()
         for path in (ROOT / "search_engine" / package).glob("[a-z]*.py"):
             if path.stem != "registry":
