@@ -69,6 +69,8 @@ def _decode_union(members: tuple[Any, ...], data: Any) -> Any:
             return decode(named[record["type"]], record)
         if len(named) == 1 and "type" not in record:
             return decode(next(iter(named.values())), record)
+    if isinstance(data, int) and type(data) in members:
+        return data  # before a float takes it
     for member in members:
         if member is type(None) or dataclasses.is_dataclass(member):
             continue
