@@ -10,10 +10,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``state`` holds archive, logs, trust and diffs; ``config`` the user's settings file."""
+    """``state`` holds archive, logs, trust and diffs; ``config`` the user's settings file.
+
+    ``cache`` holds what can be made again.
+    """
 
     state: Path
     config: Path
+    cache: Path
 
     @property
     def archive(self) -> Path:
@@ -46,7 +50,8 @@ def find_places(environment: Mapping[str, str] = os.environ) -> Places:
     home = Path(environment.get("HOME") or Path.home())
     state = Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state")
     config = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
-    return Places(state / "kernel-lsp", config / "kernel-lsp")
+    cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
+    return Places(state / "kernel-lsp", config / "kernel-lsp", cache / "kernel-lsp")
 
 
 def find_devices(dev: Path = Path("/dev")) -> bool:

@@ -9,12 +9,15 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 SERVER = Path(__file__).with_name("serve_fake.py")
 PATIENCE = 20.0
+CACHE = Path(tempfile.gettempdir()) / f"kernel-lsp-tests-{os.getuid()}"
+"""Shared by all servers of the tests, as a user's servers share theirs."""
 
 CAPABILITIES = {
     "window": {"workDoneProgress": True, "showDocument": {"support": True}},
@@ -55,6 +58,7 @@ class Wire:
             os.environ,
             XDG_STATE_HOME=str(folder / "state"),
             XDG_CONFIG_HOME=str(folder / "config"),
+            XDG_CACHE_HOME=str(CACHE),
         )
         self.process = subprocess.Popen(
             [sys.executable, str(SERVER)],
