@@ -52,4 +52,4 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path, content: bytes) -> None:
 
 def test_a_cache_that_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "Range" in said(str(tmp_path / "file" / "below"))
+    assert said(str(tmp_path / "file" / "below")) == said("-")
