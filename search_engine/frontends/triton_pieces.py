@@ -175,13 +175,15 @@ def read_piece(data: bytes, names: Names, promoted: frozenset[str]) -> Piece:
 def place_piece(
     data: bytes, names: Names, promoted: frozenset[str], start: int, line: int
 ) -> Piece:
-    """The piece with all offsets and lines counted from the beginning of the file."""
+    """The piece with all offsets and lines counted from the beginning of the file.
+
+    Host functions of a piece that launches nothing are left out: nobody asks for them, and a file
+    has many.
+    """
     piece = read_piece(data, names, promoted)
-    if start == 0:
-        return piece
     move = _Move(start, line)
     return Piece(
-        tuple(move.function(item) for item in piece.functions),
+        tuple(move.function(item) for item in piece.functions if item.device or piece.launches),
         tuple(FoundLaunch(move.launch(item.launch), item.evident) for item in piece.launches),
         tuple(Statement(s.names, move.span(s.span), s.is_import) for s in piece.statements),
         piece.jit_calls,
