@@ -13,6 +13,7 @@ from search_engine.domain.workload import Workload, WorkloadProblem
 from search_engine.frontends.registry import frontend_for
 from search_engine.frontends.unit import find_unit
 from search_engine.frontends.workload import load_recorded, parse_workloads, workload_refusal
+from search_engine.rules.registry import rule_named
 from search_engine.search.presets import BudgetError, make_budget
 from search_engine.targets.registry import target_named
 
@@ -39,6 +40,8 @@ class RunRequest:
     target: str | None = None
     archive: Path | None = None
     seed: int = 0
+    rules: tuple[str, ...] = ()
+    """Names of the only rewrite rules that are tried; empty means all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ def request_from_json(data: dict[str, Any]) -> RunRequest:
             target=data.get("target"),
             archive=Path(data["archive"]) if data.get("archive") else None,
             seed=int(data.get("seed") or 0),
+            rules=tuple(str(name) for name in data.get("rules") or ()),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RequestError(f"the request is not valid: {error!r}") from error
@@ -81,6 +85,8 @@ def prepare(request: RunRequest) -> Prepared:
     try:
         budget = make_budget(request.effort, request.limits)
         target = None if request.target is None else target_named(request.target)
+        for name in request.rules:
+            rule_named(name)
     except (BudgetError, LookupError) as error:
         raise RequestError(str(error)) from error
     module = read_module(request.path, request.text)

@@ -120,6 +120,8 @@ class Runner:
         self._reply: BaselineReply | None = None
         shape = SHAPES[prepared.request.effort]
         self.engine = Engine(self._baseline(), shape, target, device is not None)
+        wanted = prepared.request.rules
+        self._rules = tuple(rule for rule in RULES if not wanted or rule.name in wanted)
 
     async def run(self) -> RunResult:
         """Drive the search to its end. A cancelled await leaves the archive as it stands."""
@@ -263,7 +265,7 @@ class Runner:
         if context is None:
             return ()
         found: list[Candidate] = []
-        for rewrite in Rules(RULES).propose(context, self._rng)[: ask.rewrites]:
+        for rewrite in Rules(self._rules).propose(context, self._rng)[: ask.rewrites]:
             found.append(rewrite)
             if ask.configurations:
                 found.extend(self._configure(rewrite, _CONFIGURATIONS_PER_REWRITE))

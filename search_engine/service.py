@@ -292,7 +292,9 @@ def _key(prepared: Prepared, environment: Environment, target: Target) -> RunKey
         workload=repr(encode(prepared.workload)),
         target=target.name,
         environment=environment.key,
-        effort=f"{request.effort.value} {prepared.budget} seed {request.seed}",
+        effort=" ".join(
+            (f"{request.effort.value} {prepared.budget} seed {request.seed}", *request.rules)
+        ),
     )
 
 
