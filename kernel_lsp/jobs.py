@@ -204,9 +204,8 @@ class Jobs:
             outcome = Outcome.IMPROVED if run.best_verified else Outcome.INCONCLUSIVE
             self._end(run, ExitReason.BUDGET, outcome, f"out of time; {kept(run)}")
         else:
-            tail = host.stderr_tail[-1] if host.stderr_tail else "no message"
             status = host.process.returncode
-            message = f"the search stopped (status {status}: {tail[:120]}); {kept(run)}"
+            message = f"the search stopped (status {status}: {host.last_words}); {kept(run)}"
             self._end(run, ExitReason.STOPPED, Outcome.FAILED, message)
 
     def _end(self, run: Run, reason: ExitReason, outcome: Outcome, message: str) -> None:

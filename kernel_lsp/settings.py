@@ -20,7 +20,12 @@ from typing import Any, Literal, cast
 
 from search_engine.domain.run import Effort
 
-PROJECT_KEYS = frozenset({"target", "device", "details", "effort", "budget", "ignore"})
+PROJECT_KEYS = frozenset(
+    {
+        "targets", "target", "device", "compile", "details", "inlayHints", "effort", "budget",
+        "ignore",
+    }
+)  # fmt: skip
 """What ``pyproject.toml`` may set."""
 
 EFFORT_SECONDS = {Effort.QUICK: 60.0, Effort.NORMAL: 120.0, Effort.THOROUGH: 600.0}
@@ -73,14 +78,26 @@ class Settings:
     worker: WorkerSettings = field(
         default_factory=WorkerSettings, metadata=_describe("The user's interpreter.")
     )
+    targets: tuple[str, ...] = field(
+        default=(),
+        metadata=_describe("Architectures that findings are for; empty: the GPU's here or sm_90."),
+    )
     target: str | None = field(
-        default=None, metadata=_describe("Architecture to compile for without a GPU: sm_90.")
+        default=None,
+        metadata=_describe("Architecture that runs are for; empty: the GPU's, else of targets."),
     )
     device: str = field(
         default="auto", metadata=_describe("GPU to measure on: auto, none, an index or a UUID.")
     )
+    compile: Literal["off", "onSave", "background"] = field(
+        default="background",
+        metadata=_describe("When open kernels are compiled for findings; details ask for it too."),
+    )
     details: Literal["off", "summary", "perLine"] = field(
         default="summary", metadata=_describe("Diagnostics: none, one a kernel, or per line.")
+    )
+    inlay_hints: bool = field(
+        default=False, metadata=_describe("Registers and occupancy behind a kernel's name.")
     )
     effort: Literal["quick", "normal", "thorough"] = field(
         default="normal", metadata=_describe("Budget preset: 1, 2 or 10 minutes.")
@@ -90,6 +107,9 @@ class Settings:
     )
     ignore: tuple[str, ...] = field(
         default=(), metadata=_describe("Codes or names of diagnostics that are not shown.")
+    )
+    help_url: str | None = field(
+        default=None, metadata=_describe("Page that explains findings; empty: the installed one.")
     )
     archive: ArchiveSettings = field(
         default_factory=ArchiveSettings, metadata=_describe("Where results are kept.")
@@ -102,6 +122,17 @@ class Settings:
     def budget_seconds(self) -> float:
         """Wall-clock seconds of a run."""
         return self.budget.wall_seconds or EFFORT_SECONDS[Effort(self.effort)]
+
+    @property
+    def finding_targets(self) -> tuple[str, ...]:
+        """Architectures that findings are for; empty for the default one."""
+        return self.targets or ((self.target,) if self.target else ())
+
+    def run_target(self, device: bool) -> str | None:
+        """Architecture of a run. Where there is a GPU, only ``target`` overrules it."""
+        if self.target is not None or device:
+            return self.target
+        return self.targets[0] if self.targets else None
 
     @property
     def budget_request(self) -> dict[str, float]:
@@ -249,6 +280,10 @@ def _choice(data: Any, choices: tuple[Any, ...]) -> Any:
 
 
 def _scalar(kind: type, data: Any) -> Any:
+    if kind is bool:
+        if not isinstance(data, bool):
+            raise ValueError("true or false")
+        return data
     number = isinstance(data, (int, float)) and not isinstance(data, bool)
     if kind is str and isinstance(data, str):
         return data
@@ -296,8 +331,8 @@ def _schema_of(kind: Any) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": {"type": "string"}}
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _object_schema(kind)
-    if kind is str:
-        return {"type": "string"}
+    if kind in (str, bool):
+        return {"type": "string" if kind is str else "boolean"}
     return {"type": "integer" if kind is int else "number", "exclusiveMinimum": 0}
 
 
