@@ -1,7 +1,8 @@
 """What the compiler did with one launch: machine code by source line, dots, layouts, arguments.
 
-Lines are 0-based in the text that was compiled. Machine code of a library function that no line of
-the text can be named for has line None. Attribution is fuzzy after scheduling: an instruction may
+Lines are 0-based in the text that was compiled. Code of a helper in the same text stands on the
+helper's line, code of any other function on the line that calls it; line None where no line of the
+text can be named. Attribution is fuzzy after scheduling: an instruction may
 stand on a neighbouring statement's line, so a finding speaks of statements and loops.
 """
 
@@ -31,12 +32,13 @@ class MachineOperation(enum.Enum):
     """Constant memory at an address from a register (LDC with a register index)."""
     ATOMIC = "atomic"
     ATOMIC_CAS = "compare and swap"
+    """Stands for an atomic that the target lacks; the user's own ``tl.atomic_cas`` is ATOMIC."""
     MATRIX = "matrix"
     FP32 = "fp32"
     FP64 = "fp64"
     SPECIAL = "special function"
     INTEGER_DIVISION = "integer division"
-    """Counted once per division sequence (its reciprocal step)."""
+    """Counted once per quotient, also where several share one reciprocal."""
     CONVERSION = "conversion"
     SHUFFLE = "shuffle"
     BARRIER = "barrier"
@@ -157,6 +159,9 @@ class LaunchCode:
     loops: tuple[PipelinedLoop, ...]
     stage_seconds: tuple[tuple[str, float], ...] = ()
     assumed: bool = False
-    """True if the launch was inferred from the text and not made by a workload."""
+    """True if the launch was inferred from the text and not made by a workload.
+
+    Nothing is known of its grid then, and ``facts.grid`` is (0, 0, 0).
+    """
     notes: tuple[str, ...] = ()
     """What could not be read (no disassembler) and what was assumed, a sentence each."""
