@@ -50,11 +50,9 @@ from search_engine.domain.target import Device, Environment, Target
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.unit import find_unit
 from search_engine.ladder import Ladder, Ledger, device_seconds
-from search_engine.proposers.configurations import Configurations
 from search_engine.proposers.context import Context
-from search_engine.proposers.rules import Rules
+from search_engine.proposers.registry import configuration_proposers, structure_proposers
 from search_engine.request import Prepared
-from search_engine.rules.registry import RULES
 from search_engine.rungs._base import Failed, Proof, Pruned, RungOutcome, Task, last_line
 from search_engine.rungs.profile import roofline_fraction
 from search_engine.search.engine import Done, Engine, EngineFault, Evaluate, Expand
@@ -120,8 +118,7 @@ class Runner:
         self._reply: BaselineReply | None = None
         shape = SHAPES[prepared.request.effort]
         self.engine = Engine(self._baseline(), shape, target, device is not None)
-        wanted = prepared.request.rules
-        self._rules = tuple(rule for rule in RULES if not wanted or rule.name in wanted)
+        self._structures = structure_proposers(prepared.request.rules)
 
     async def run(self) -> RunResult:
         """Drive the search to its end. A cancelled await leaves the archive as it stands."""
@@ -264,8 +261,9 @@ class Runner:
         context = self._context(ask.node)
         if context is None:
             return ()
+        proposed = [c for p in self._structures for c in p.propose(context, self._rng)]
         found: list[Candidate] = []
-        for rewrite in Rules(self._rules).propose(context, self._rng)[: ask.rewrites]:
+        for rewrite in proposed[: ask.rewrites]:
             found.append(rewrite)
             if ask.configurations:
                 found.extend(self._configure(rewrite, _CONFIGURATIONS_PER_REWRITE))
@@ -275,7 +273,10 @@ class Runner:
 
     def _configure(self, node: Candidate, limit: int) -> tuple[Candidate, ...]:
         context = self._context(node)
-        return () if context is None else Configurations(limit).propose(context, self._rng)
+        if context is None:
+            return ()
+        proposers = configuration_proposers(limit)
+        return tuple(c for p in proposers for c in p.propose(context, self._rng))
 
     def _context(self, node: Candidate) -> Context | None:
         """What proposers may look at; None if the unit is not found in the node's text."""

@@ -13,11 +13,12 @@ from search_engine.domain.candidate import Candidate, Numerics, candidate_id
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.workload import parse_workloads
 from search_engine.proposers.context import Context
-from search_engine.proposers.registry import PROPOSERS
+from search_engine.proposers.registry import configuration_proposers, structure_proposers
 from search_engine.targets.registry import TARGETS, target_named
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FILES = sorted(EXAMPLES.rglob("*.py"))
+PROPOSERS = (*structure_proposers(), *configuration_proposers(24))
 
 
 def contexts(path, target):
@@ -56,6 +57,13 @@ def test_every_class_that_proposes_is_listed():
             own = getattr(value, "__module__", None) == module.__name__
             if own and isinstance(value, type) and hasattr(value, "propose"):
                 assert name in listed
+
+
+def test_a_run_can_be_restricted_to_named_rules():
+    context = next(contexts(EXAMPLES / "softmax.py", target_named("sm_90")))
+    (rules,) = structure_proposers(("online-reduction",))
+    made = rules.propose(context, random.Random(0))
+    assert made and all(candidate.rules == ("online-reduction",) for candidate in made)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(EXAMPLES))[:-3])
