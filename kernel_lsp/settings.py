@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from search_engine.domain.run import Effort
+from search_engine.domain.run import BUDGETS, Effort
 
 PROJECT_KEYS = frozenset(
     {
@@ -27,10 +27,6 @@ PROJECT_KEYS = frozenset(
     }
 )  # fmt: skip
 """What ``pyproject.toml`` may set."""
-
-EFFORT_SECONDS = {Effort.QUICK: 60.0, Effort.NORMAL: 120.0, Effort.THOROUGH: 600.0}
-"""Wall-clock budgets of the presets."""
-
 
 SHOWN_LENGTH = 60
 """Of a value that is refused, so much is repeated."""
@@ -121,7 +117,7 @@ class Settings:
     @property
     def budget_seconds(self) -> float:
         """Wall-clock seconds of a run."""
-        return self.budget.wall_seconds or EFFORT_SECONDS[Effort(self.effort)]
+        return self.budget.wall_seconds or BUDGETS[Effort(self.effort)].wall_seconds
 
     @property
     def finding_targets(self) -> tuple[str, ...]:

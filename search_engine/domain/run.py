@@ -83,6 +83,14 @@ class Budget:
     evaluations: int
 
 
+BUDGETS = {
+    Effort.QUICK: Budget(wall_seconds=60.0, device_seconds=20.0, evaluations=80),
+    Effort.NORMAL: Budget(wall_seconds=120.0, device_seconds=40.0, evaluations=300),
+    Effort.THOROUGH: Budget(wall_seconds=600.0, device_seconds=240.0, evaluations=2000),
+}
+"""What each effort may spend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spend:
     """What a run has used, in total and per rung."""

@@ -1,10 +1,10 @@
-"""Effort presets: budgets and the shape of the search that fits into them."""
+"""The shape of a search at each effort, and budgets with the user's own limits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from search_engine.domain.run import Budget, Effort
+from search_engine.domain.run import BUDGETS, Budget, Effort
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,6 @@ class Shape:
     search_share: float
     """Share of wall and device seconds for searching; the rest is reserved for verification."""
 
-
-BUDGETS = {
-    Effort.QUICK: Budget(wall_seconds=60.0, device_seconds=20.0, evaluations=80),
-    Effort.NORMAL: Budget(wall_seconds=120.0, device_seconds=40.0, evaluations=300),
-    Effort.THOROUGH: Budget(wall_seconds=600.0, device_seconds=240.0, evaluations=2000),
-}
 
 SHAPES = {
     Effort.QUICK: Shape(2, 1, 24, 12, 0.5),
