@@ -68,13 +68,16 @@ class AssumedArgument:
     """One argument of a launch that nobody makes, as inferred from the text.
 
     ``dtype`` is Triton's (``*fp32``, ``i32``, ``fp32``), or ``constexpr`` with ``value`` as a
-    Python literal; ``divisible_by_16`` is what the compiler is told.
+    Python literal or a name (``tl.float32``, a device function of the module);
+    ``divisible_by_16`` is what the compiler is told.
     """
 
     name: str
     dtype: str
     value: str | None = None
     divisible_by_16: bool = False
+    origin: str = ""
+    """Where it was read, in words that follow its value (``as launched``); empty for a guess."""
 
 
 @dataclass(frozen=True, slots=True)
