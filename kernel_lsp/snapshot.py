@@ -80,7 +80,7 @@ class Snapshot:
         holding = [
             kernel
             for kernel in self.module.kernels
-            if self._line_of(kernel.span.start) <= line <= self._line_of(kernel.span.end)
+            if self.line_of(kernel.span.start) <= line <= self.line_of(kernel.span.end)
         ]
         return min(holding, key=lambda kernel: kernel.span.end - kernel.span.start, default=None)
 
@@ -94,13 +94,22 @@ class Snapshot:
 
     def line_start(self, offset: int) -> int:
         """Byte offset of the start of the line that holds ``offset``."""
-        return self.starts[self._line_of(offset)]
+        return self.starts[self.line_of(offset)]
+
+    def line_of(self, offset: int) -> int:
+        """The line that holds a byte offset."""
+        return max(0, bisect.bisect_right(self.starts, offset) - 1)
+
+    def code_of(self, line: int) -> tuple[int, int]:
+        """Byte offsets of a line's text, without indentation and line end."""
+        text = self.lines[line]
+        start = self.starts[line]
+        indent = len(text) - len(text.lstrip())
+        first = start + len(text[:indent].encode())
+        return first, max(first, start + len(text.rstrip().encode()))
 
     def _touches(self, span: Span, first: int, last: int) -> bool:
-        return self._line_of(span.start) <= last and first <= self._line_of(span.end)
-
-    def _line_of(self, offset: int) -> int:
-        return max(0, bisect.bisect_right(self.starts, offset) - 1)
+        return self.line_of(span.start) <= last and first <= self.line_of(span.end)
 
 
 def analyse(uri: str, path: str, root: str, version: int, text: str) -> Snapshot:
