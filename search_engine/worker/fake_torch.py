@@ -7,7 +7,9 @@ checks in the user's code pass and Triton specialises pointers as in a real laun
 
 from __future__ import annotations
 
+import contextlib
 import types
+from collections.abc import Generator
 from typing import Any
 
 from search_engine.worker.fake_driver import FakeCard
@@ -61,6 +63,24 @@ def install(card: FakeCard) -> None:
     if card.backend == "hip":
         version: Any = torch.version
         version.hip = version.hip or "6.4"
+
+
+@contextlib.contextmanager
+def installed(card: FakeCard) -> Generator[None]:
+    """As ``install``, for the length of a context."""
+    import torch
+
+    module: Any = torch.cuda
+    before = {name: getattr(module, name) for name in _answers(torch, card) if hasattr(module, name)}
+    install(card)
+    try:
+        yield
+    finally:
+        for name in _answers(torch, card):
+            if name in before:
+                setattr(module, name, before[name])
+            else:
+                delattr(module, name)
 
 
 def _stands_in(value: Any, stand_in: str) -> bool:

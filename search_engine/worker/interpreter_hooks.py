@@ -60,7 +60,7 @@ class Watch:
         with contextlib.ExitStack() as stack:
             stack.enter_context(fake_torch.cuda_as("cpu"))
             for owner, name, replacement in self._replacements():
-                stack.enter_context(_replaced(owner, name, replacement))
+                stack.enter_context(replaced(owner, name, replacement))
             yield
 
     def _replacements(self) -> list[tuple[Any, str, Any]]:
@@ -173,7 +173,8 @@ def _tensors(value: Any) -> list[Any]:
 
 
 @contextlib.contextmanager
-def _replaced(owner: Any, name: str, replacement: Any) -> Generator[None]:
+def replaced(owner: Any, name: str, replacement: Any) -> Generator[None]:
+    """A context in which the attribute ``name`` of ``owner`` is another."""
     original = getattr(owner, name)
     setattr(owner, name, replacement)
     try:

@@ -33,12 +33,22 @@ _TORCH_NAMES = {
 _MOST_CPU_BYTES = 4 * 1024**3
 
 
-def call(module: types.ModuleType, source: Source, workload: Workload, case: Case, on: str) -> None:
+def call(
+    module: types.ModuleType,
+    source: Source,
+    workload: Workload,
+    case: Case,
+    on: str,
+    prepare: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
     """Call the entry once with stand-ins on the device ``on`` (``meta`` or ``cpu``).
 
-    Raises whatever the user's code raises, and LoadError if the workload does not fit the entry.
+    ``prepare`` is given the arguments first. Raises whatever the user's code raises, and LoadError
+    if the workload does not fit the entry.
     """
     arguments = build(case, on, Path(source.root))
+    if prepare is not None:
+        prepare(arguments)
     for name in workload.gradients:
         if name in arguments:
             arguments[name].requires_grad_()
