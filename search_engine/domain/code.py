@@ -113,6 +113,23 @@ class PipelinedLoop:
     has_dot: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """Loads or stores of shared memory on one line whose addresses could be worked out.
+
+    ``count`` instructions of ``width_bytes`` a lane take a warp ``wavefronts`` cycles of the shared
+    memory; ``least_wavefronts`` if no two lanes wanted different words of one bank.
+    """
+
+    line: int | None
+    loop_depth: int
+    store: bool
+    width_bytes: int
+    count: int
+    wavefronts: int
+    least_wavefronts: int
+
+
 class ArgumentKind(enum.Enum):
     """What a kernel's parameter is at a launch."""
 
@@ -165,3 +182,5 @@ class LaunchCode:
     """
     notes: tuple[str, ...] = ()
     """What could not be read (no disassembler) and what was assumed, a sentence each."""
+    shared: tuple[SharedAccess, ...] = ()
+    """Where bank conflicts can be told; empty for AMD."""
