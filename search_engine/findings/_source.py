@@ -27,6 +27,28 @@ def function_of(subject: Subject, kernel: Kernel) -> ast.FunctionDef | None:
     return _functions(subject.module.text).get(kernel.name_span.line)
 
 
+@functools.lru_cache(maxsize=32)
+def functions_by_name(text: str) -> dict[str, ast.FunctionDef]:
+    """Every function of a file by its name; the last of equals."""
+    return {node.name: node for node in _functions(text).values()}
+
+
+@functools.lru_cache(maxsize=32)
+def global_constants(text: str) -> dict[str, object]:
+    """Literals that the file's top level gives names to: ``N = 4``, ``N = tl.constexpr(4)``."""
+    tree = syntax_tree(text)
+    found: dict[str, object] = {}
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            value = node.value
+            if called_name(value) == "constexpr" and isinstance(value, ast.Call) and value.args:
+                value = value.args[0]
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if isinstance(value, ast.Constant):
+                found |= {item.id: value.value for item in targets if isinstance(item, ast.Name)}
+    return found
+
+
 def statement_at(subject: Subject, line: int) -> ast.stmt | None:
     """The innermost statement of the unit that covers a 0-based line."""
     functions = [function_of(subject, k) for k in (subject.unit.kernel, *subject.unit.helpers)]
