@@ -9,10 +9,11 @@ from typing import Any
 
 from search_engine.domain.facts import CompileFacts, LaunchFacts
 from search_engine.domain.job import CompileJob, CompileReply, Refusal, RefusalKind, Source
-from search_engine.domain.workload import Case
+from search_engine.domain.workload import Case, Workload
 from search_engine.worker import fake_driver, fake_torch, machine_code, stand_ins
 from search_engine.worker.fake_driver import CARDS, CapturedLaunch, FakeDriver
 from search_engine.worker.loader import LoadError, line_of, load, load_fresh
+from search_engine.worker.machine_code import CodeFacts
 
 _LONGEST_MESSAGE = 2000
 
@@ -28,36 +29,60 @@ def compile_source(job: CompileJob) -> CompileReply | Refusal:
     module. Raises nothing of the user's.
     """
     started = time.monotonic()
-    if job.target not in CARDS:
-        known = ", ".join(CARDS)
-        return Refusal(RefusalKind.UNSUPPORTED, f"unknown target {job.target}; known: {known}")
-    driver = _driver(job.target)
-    refusal = _Attempt(job, driver, "meta").run()
-    if refusal is not None and refusal.kind is RefusalKind.RUNTIME:
-        refusal = _Attempt(job, driver, "cpu").run()
+    driver = driver_for(job.target)
+    if isinstance(driver, Refusal):
+        return driver
+    refusal = run_entry(driver, job.source, job.workload, job.workload.cases[job.case])
     if refusal is not None:
         return refusal
-    if not driver.launches:
-        message = f"`{job.source.entry}` launched no Triton kernel on this workload"
-        return Refusal(RefusalKind.WORKLOAD, message)
     launches = tuple(launch_facts(launch) for launch in driver.launches)
     for case in job.also:
-        _Attempt(job, driver, "meta", case).run()
+        _Attempt(driver, job.source, job.workload, case, "meta").run()
     return CompileReply(CompileFacts(job.target, launches, time.monotonic() - started))
+
+
+def driver_for(target: str) -> FakeDriver | Refusal:
+    """The fake driver of this process, for the only target that it compiles for."""
+    if target not in CARDS:
+        known = ", ".join(CARDS)
+        return Refusal(RefusalKind.UNSUPPORTED, f"unknown target {target}; known: {known}")
+    if target not in _active:
+        if _active:
+            raise RuntimeError(f"this worker compiles for {next(iter(_active))} only")
+        fake_torch.install(CARDS[target])
+        _active[target] = fake_driver.install(CARDS[target])
+    return _active[target]
+
+
+def run_entry(driver: FakeDriver, source: Source, workload: Workload, case: Case) -> Refusal | None:
+    """Call the entry once; its launches are then ``driver.launches``, of which there is one at
+    least if no refusal is returned.
+
+    Tensors without data are tried first; an entry that reads values gets tensors on the host.
+    """
+    refusal = _Attempt(driver, source, workload, case, "meta").run()
+    if refusal is not None and refusal.kind is RefusalKind.RUNTIME:
+        refusal = _Attempt(driver, source, workload, case, "cpu").run()
+    if refusal is None and not driver.launches:
+        message = f"`{source.entry}` launched no Triton kernel on this workload"
+        return Refusal(RefusalKind.WORKLOAD, message)
+    return refusal
 
 
 def launch_facts(launch: CapturedLaunch) -> LaunchFacts:
     """Read one launch and its machine code."""
     compiled = launch.compiled
     if "cubin" in compiled.asm:
-        binary = compiled.asm["cubin"]
-        code = machine_code.nvidia(binary)
-    else:
-        binary = compiled.asm["hsaco"]
-        code = machine_code.amd(compiled.asm["amdgcn"])
+        return facts_of(compiled, launch.grid, machine_code.nvidia(compiled.asm["cubin"]))
+    return facts_of(compiled, launch.grid, machine_code.amd(compiled.asm["amdgcn"]))
+
+
+def facts_of(compiled: Any, grid: tuple[int, int, int], code: CodeFacts) -> LaunchFacts:
+    """The facts of a compiled kernel whose machine code was read."""
+    binary = compiled.asm["cubin" if "cubin" in compiled.asm else "hsaco"]
     return LaunchFacts(
         kernel=compiled.src.fn.__name__,
-        grid=launch.grid,
+        grid=grid,
         warps=int(compiled.metadata.num_warps),
         stages=int(compiled.metadata.num_stages),
         constants=_constants(compiled.src),
@@ -75,32 +100,32 @@ class _Attempt:
     """One run of the entry on stand-ins of one kind; a refusal if it fails."""
 
     def __init__(
-        self, job: CompileJob, driver: FakeDriver, on: str, case: Case | None = None
+        self, driver: FakeDriver, source: Source, workload: Workload, case: Case, on: str
     ) -> None:
-        self._job = job
         self._driver = driver
+        self._source = source
+        self._workload = workload
+        self._case = case
         self._on = on
-        self._case = case if case is not None else job.workload.cases[job.case]
         self._refusal: Refusal | None = None
 
     def run(self) -> Refusal | None:
         """None if the entry returned."""
         self._driver.launches.clear()
         with self, fake_torch.cuda_as(self._on):
-            module = self._module()
-            stand_ins.call(module, self._job.source, self._job.workload, self._case, self._on)
+            stand_ins.call(self._module(), self._source, self._workload, self._case, self._on)
         return self._refusal
 
     def _module(self) -> types.ModuleType:
         """Tensors made by top-level code must be of this attempt's kind, so nothing is shared."""
-        return load(self._job.source) if self._on == "meta" else load_fresh(self._job.source)
+        return load(self._source) if self._on == "meta" else load_fresh(self._source)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
         if isinstance(error, (Exception, SystemExit)):
-            self._refusal = refusal_for(error, self._job.source)
+            self._refusal = refusal_for(error, self._source)
             return True
         return False
 
@@ -136,13 +161,9 @@ def compiler_line(error: BaseException, source: Source) -> int | None:
     return None
 
 
-def _driver(target: str) -> FakeDriver:
-    if target not in _active:
-        if _active:
-            raise RuntimeError(f"this worker compiles for {next(iter(_active))} only")
-        fake_torch.install(CARDS[target])
-        _active[target] = fake_driver.install(CARDS[target])
-    return _active[target]
+def constant_text(value: Any) -> str:
+    """Classes and functions by name, everything else as Python writes it."""
+    return str(getattr(value, "__name__", None) or repr(value))
 
 
 def _constants(source: Any) -> tuple[tuple[str, str], ...]:
@@ -151,13 +172,8 @@ def _constants(source: Any) -> tuple[tuple[str, str], ...]:
     for path, value in sorted(source.constants.items()):
         parameter = source.fn.params[path[0]]
         if len(path) == 1 and parameter.is_constexpr:
-            values.append((parameter.name, _constant_text(value)))
+            values.append((parameter.name, constant_text(value)))
     return tuple(values)
-
-
-def _constant_text(value: Any) -> str:
-    """Classes and functions by name, everything else as Python writes it."""
-    return str(getattr(value, "__name__", None) or repr(value))
 
 
 def _chain(error: BaseException) -> list[BaseException]:

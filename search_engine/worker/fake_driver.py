@@ -7,6 +7,7 @@ serves one target: Triton caches compiled kernels by device number alone.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,10 +58,16 @@ CARDS = {
 
 @dataclass(frozen=True, slots=True)
 class CapturedLaunch:
-    """One launch: the grid as evaluated, and Triton's compiled kernel."""
+    """One launch: the grid as evaluated, and Triton's compiled kernel.
+
+    ``values`` has one text for each parameter, None for what is no number; ``stack`` is the call
+    stack as (file, 1-based line), innermost first.
+    """
 
     grid: tuple[int, int, int]
     compiled: Any
+    values: tuple[str | None, ...]
+    stack: tuple[tuple[str, int], ...]
 
 
 @dataclass(slots=True)
@@ -71,6 +78,10 @@ class FakeDriver:
     launches: list[CapturedLaunch] = field(default_factory=list)
     compiled: dict[str, Any] = field(default_factory=dict)
     """Triton's compiled kernels by hash."""
+    stage_seconds: dict[str, tuple[tuple[str, float], ...]] = field(
+        default_factory=dict[str, tuple[tuple[str, float], ...]]
+    )
+    """Times of the compiler's stages by the kernel's hash; nothing for one from Triton's cache."""
 
     @property
     def utils(self) -> FakeDriver:
@@ -81,10 +92,13 @@ class FakeDriver:
         """Make the function that a launch calls."""
         del source
 
-        def launch(x: int, y: int, z: int, *_arguments: Any) -> None:
+        def launch(x: int, y: int, z: int, *arguments: Any) -> None:
             if len(self.launches) < _MOST_LAUNCHES:
                 grid = (int(x), int(y), int(z))
-                self.launches.append(CapturedLaunch(grid, self.compiled[metadata.hash]))
+                compiled = self.compiled[metadata.hash]
+                bound = arguments[len(arguments) - len(compiled.src.fn.params) :]
+                values = tuple(_number_text(value) for value in bound)
+                self.launches.append(CapturedLaunch(grid, compiled, values, _stack()))
 
         return launch
 
@@ -177,6 +191,7 @@ def install(card: FakeCard) -> FakeDriver:
         fake.compiled[self.hash] = self
 
     setattr(CompiledKernel, "__init__", remember)  # noqa: B010 (the stub calls it read-only)
+    _listen(fake)
     stop_benchmarking()
     driver.set_active(fake)  # type: ignore[arg-type]
     return fake
@@ -196,3 +211,38 @@ def stop_benchmarking() -> None:
 
     setattr(Autotuner, "_bench", lambda *_a, **_k: [0.0, 0.0, 0.0])  # noqa: B010
     setattr(Autotuner, "check_disk_cache", run_benchmark)  # noqa: B010
+
+
+def _listen(fake: FakeDriver) -> None:
+    """Note the times of the compiler's stages; Triton before 3.5 does not tell them."""
+    import triton
+
+    knobs = getattr(getattr(triton, "knobs", None), "compilation", None)
+    if not hasattr(knobs, "listener"):
+        return
+    earlier: Any = getattr(knobs, "listener")  # noqa: B009 (older stubs lack it)
+
+    def listener(*, metadata: Any, times: Any, cache_hit: bool, **others: Any) -> None:
+        if not cache_hit:
+            stages = [("ir", times.ir_initialization), *times.lowering_stages]
+            seconds = tuple((str(name), microseconds / 1e6) for name, microseconds in stages)
+            fake.stage_seconds[str(metadata["hash"])] = seconds
+        if earlier is not None:
+            earlier(metadata=metadata, times=times, cache_hit=cache_hit, **others)
+
+    setattr(knobs, "listener", listener)  # noqa: B010
+
+
+def _number_text(value: Any) -> str | None:
+    """An integer, float or truth value as Python writes it."""
+    return repr(value) if isinstance(value, (bool, int, float)) else None
+
+
+def _stack() -> tuple[tuple[str, int], ...]:
+    """Where the launch comes from, innermost first, without frames of this file."""
+    frames: list[tuple[str, int]] = []
+    frame = sys._getframe(2)
+    while frame is not None:
+        frames.append((frame.f_code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(frames)

@@ -1,7 +1,7 @@
 """Read machine code: registers, spills, widths and matrix instructions of one compiled kernel.
 
-NVIDIA cubins go through the ``cuobjdump`` and ``nvdisasm`` that Triton bundles; for AMD the
-compiler's own assembly text is read. Spills are summed over the spill instructions in the code,
+NVIDIA cubins go through the ``nvdisasm`` that Triton bundles; for AMD the compiler's own assembly
+text is read. Spills are summed over the spill instructions in the code,
 which equals what ``ptxas -v`` and LLVM report and is there for cached binaries too.
 """
 
@@ -45,20 +45,29 @@ def nvidia(cubin: bytes) -> CodeFacts:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        usage = _tool("cuobjdump", "--dump-resource-usage", file.name)
         listing = _tool("nvdisasm", "-ndf", "-c", file.name)
-    registers = [int(number) for number in re.findall(r"\bREG:(\d+)", usage)]
-    return from_sass(listing, max(registers, default=0))
+    return from_sass(listing, registers_of_cubin(cubin))
 
 
-@functools.lru_cache(maxsize=1024)
+_SIZED_VALUE = 4
+_REGISTER_COUNT = 0x2F
+
+
 def registers_of_cubin(cubin: bytes) -> int:
-    """Registers per thread; a few milliseconds."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        usage = _tool("cuobjdump", "--dump-resource-usage", file.name)
-    return max((int(number) for number in re.findall(r"\bREG:(\d+)", usage)), default=0)
+    """Registers per thread, as the driver reads them: the attribute EIATTR_REGCOUNT (symbol,
+    count) of the section ``.nv.info``; 0 if it is not there.
+    """
+    counts: list[int] = []
+    info = dict(_sections(cubin)).get(".nv.info", b"")
+    position = 0
+    while position + 4 <= len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, position)
+        position += 4
+        if form == _SIZED_VALUE:
+            if attribute == _REGISTER_COUNT and size == 8:
+                counts.append(int(struct.unpack_from("<II", info, position)[1]))
+            position += size
+    return max(counts, default=0)
 
 
 _SASS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:\{\s*)?(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.M)
