@@ -30,6 +30,7 @@ CREATE INDEX IF NOT EXISTS facts_by_use ON facts (used);
 _BUSY_SECONDS = 2.0
 _TOUCH_SECONDS = 3600
 """An entry read again within the hour keeps its time: reading then writes nothing."""
+_MOST_IN_MEMORY = 1024
 _EVICT_TO = 0.8
 """Share of the limit that is left, so that not every insertion evicts."""
 
@@ -49,7 +50,7 @@ class FactsStore(Protocol):
 
 
 class MemoryFacts:
-    """Keeps everything for the life of the process."""
+    """Keeps the newest entries for the life of the process."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
@@ -61,6 +62,8 @@ class MemoryFacts:
     def put(self, key: str, value: str) -> None:
         """Keep a value."""
         self._values[key] = value
+        if len(self._values) > _MOST_IN_MEMORY:
+            del self._values[next(iter(self._values))]
 
 
 class FactsCache:

@@ -36,16 +36,26 @@ _IMPORT = re.compile(
 
 
 def code_key(
-    module: Module, unit: Unit, root: Path, run: WorkloadRun | AssumedLaunch, target: str,
-    environment: str,
-) -> str:  # fmt: skip
-    """Key of what the compiler makes of a unit for one target."""
-    return _digest("code", target, *_common(module, unit, root, run, environment))
+    unit: Unit, context: str, run: WorkloadRun | AssumedLaunch, target: str, environment: str
+) -> str:
+    """Key of what the compiler makes of a unit for one target.
+
+    ``context`` is the ``module_context`` of its file, ``environment`` the interpreter's
+    fingerprint.
+    """
+    return _digest("code", target, *_common(unit, context, run, environment))
 
 
-def trace_key(module: Module, unit: Unit, root: Path, run: WorkloadRun, environment: str) -> str:
+def trace_key(unit: Unit, context: str, run: WorkloadRun, environment: str) -> str:
     """Key of what the programs of a unit ask of memory, which no target changes."""
-    return _digest("trace", *_common(module, unit, root, run, environment))
+    return _digest("trace", *_common(unit, context, run, environment))
+
+
+def module_context(module: Module, root: Path) -> str:
+    """Hash of what a unit can see of its file and of the project files that it imports."""
+    path = Path(module.path)
+    files = (f"{file} {digest}" for file, digest in imported_files(path, module.text, root))
+    return _digest(import_root(path)[1], _surroundings(module), *files)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,18 +72,14 @@ class WorkloadRun:
 
 
 def _common(
-    module: Module, unit: Unit, root: Path, run: WorkloadRun | AssumedLaunch, environment: str
+    unit: Unit, context: str, run: WorkloadRun | AssumedLaunch, environment: str
 ) -> Iterator[str]:
     yield str(VERSION)
     yield environment
     yield unit.hash
     yield f"{unit.kernel.qualified_name}#{unit.kernel.ordinal}"
-    yield _surroundings(module)
+    yield context
     yield json.dumps(_run(run), sort_keys=True)
-    path = Path(module.path)
-    yield import_root(path)[1]
-    for file, digest in imported_files(path, module.text, root):
-        yield f"{file} {digest}"
 
 
 def _digest(*parts: str) -> str:
@@ -96,7 +102,8 @@ def _surroundings(module: Module) -> str:
 def _run(run: WorkloadRun | AssumedLaunch) -> Any:
     """What the worker is told, without lines and without what only a search looks at."""
     if isinstance(run, AssumedLaunch):
-        return encode(dataclasses.replace(run, line=None, notes=()))
+        arguments = tuple(dataclasses.replace(item, origin="") for item in run.arguments)
+        return encode(dataclasses.replace(run, line=None, notes=(), arguments=arguments))
     workload = run.workload
     case = dataclasses.replace(run.arguments, line=None, weight=1.0)
     files = [

@@ -52,4 +52,7 @@ class KernelSummary:
     bytes: int | None = None
     """Bytes that the kernel must move at least for the workload's case; None if not known."""
     floor_us: float | None = None
-    """Those bytes over the datasheet's bandwidth: a bound that nothing can beat, no measurement."""
+    """Those bytes over the datasheet's bandwidth: a bound that nothing can beat, no measurement.
+
+    None also where they fit the last-level cache and may never come from memory.
+    """

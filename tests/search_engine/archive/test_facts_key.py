@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from search_engine.archive.facts_key import WorkloadRun, code_key, imported_files, trace_key
+from search_engine.archive.facts_key import (
+    WorkloadRun,
+    code_key,
+    imported_files,
+    module_context,
+    trace_key,
+)
 from search_engine.domain.job import AssumedArgument, AssumedLaunch
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.workload import parse_workloads
@@ -43,7 +49,7 @@ def key(text: str, folder: Path, target: str = "sm_90", environment: str = "e") 
     module = parse_module(text, str(folder / "k.py"))
     workload = parse_workloads(module)[0][0]
     run = WorkloadRun(workload, 0)
-    return code_key(module, module.units[0], folder, run, target, environment)
+    return code_key(module.units[0], module_context(module, folder), run, target, environment)
 
 
 @pytest.mark.parametrize(
@@ -85,15 +91,16 @@ def test_facts_do_not_outlive(tmp_path: Path, edit: Callable[[str], str]) -> Non
 def test_target_environment_and_kind_are_told_apart(tmp_path: Path) -> None:
     module = parse_module(TEXT, str(tmp_path / "k.py"))
     unit, run = module.units[0], WorkloadRun(parse_workloads(module)[0][0], 0)
+    context = module_context(module, tmp_path)
     assumed = AssumedLaunch("scale_kernel", (AssumedArgument("n", "i32"),), line=4)
     moved = AssumedLaunch("scale_kernel", (AssumedArgument("n", "i32"),), line=5, notes=("n",))
     keys = {
-        code_key(module, unit, tmp_path, run, "sm_90", "e"),
-        code_key(module, unit, tmp_path, run, "sm_80", "e"),
-        code_key(module, unit, tmp_path, run, "sm_90", "f"),
-        code_key(module, unit, tmp_path, assumed, "sm_90", "e"),
-        code_key(module, unit, tmp_path, moved, "sm_90", "e"),
-        trace_key(module, unit, tmp_path, run, "e"),
+        code_key(unit, context, run, "sm_90", "e"),
+        code_key(unit, context, run, "sm_80", "e"),
+        code_key(unit, context, run, "sm_90", "f"),
+        code_key(unit, context, assumed, "sm_90", "e"),
+        code_key(unit, context, moved, "sm_90", "e"),
+        trace_key(unit, context, run, "e"),
     }
     assert len(keys) == 5, "only the two assumed launches are the same"
 
