@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from search_engine.domain.kernel import Launch, Span
@@ -12,6 +13,10 @@ from search_engine.findings._source import called_name
 
 _FEW = 8
 """Iterations that a literal range may have without being called a loop of launches."""
+_PARTS = re.compile(
+    r"chunk|portion|part|split|stage|pass|iter|step|level|bit|digit|round|log", re.IGNORECASE
+)
+"""In the bound of a loop: parts that bound memory, or rounds of which each needs the last."""
 _EXERCISES = ("test", "bench", "main", "check", "verify", "profile")
 
 
@@ -52,7 +57,15 @@ def _holds(loop: ast.For | ast.While, launch: Launch) -> bool:
 def _independent(loop: ast.For | ast.While, launch: Launch) -> bool:
     if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
         return False
-    return _counts(loop.iter) and loop.target.id in _names_passed(loop, launch)
+    picks = loop.target.id in _names_passed(loop, launch)
+    return _counts(loop.iter) and picks and not _slices(loop)
+
+
+def _slices(loop: ast.For) -> bool:
+    """True where the loop takes a part at a time, as loops do that bound memory."""
+    return any(
+        isinstance(node, ast.Slice) and (node.lower or node.upper) for node in ast.walk(loop)
+    )
 
 
 def _counts(header: ast.expr) -> bool:
@@ -63,7 +76,7 @@ def _counts(header: ast.expr) -> bool:
     bound = header.args[0]
     if isinstance(bound, ast.Constant):
         return isinstance(bound.value, int) and bound.value >= _FEW
-    return True
+    return _PARTS.search(ast.unparse(bound)) is None
 
 
 def _names_passed(loop: ast.For, launch: Launch) -> set[str]:

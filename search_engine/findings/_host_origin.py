@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from search_engine.findings._source import called_name
 
 _PASSED_ON = frozenset({"int", "cdiv", "ceil", "max", "abs", "contiguous", "item"})
+_LARGE = 1024
+"""Sizes in steps of this many have few values."""
 _ALLOCATES = frozenset({"empty", "zeros", "ones", "full", "new_empty", "new_zeros", "new_full"})
 
 
@@ -51,9 +53,9 @@ class HostOrigins:
 
     def __init__(self, function: ast.FunctionDef) -> None:
         arguments = function.args
-        self._parameters = {
-            item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        }
+        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        switches = _switches(function.args)
+        self._parameters = {item.arg for item in every} - switches
         self._bound: dict[str, list[_Binding]] = {}
         self.ranks: dict[str, int] = {}
         """Dimensions of a tensor, where unpacking or an index shows them."""
@@ -65,6 +67,13 @@ class HostOrigins:
     def of(self, node: ast.expr) -> tuple[Origin, ...]:
         """What an expression depends on, each once."""
         return tuple(dict.fromkeys(self._of(node, frozenset())))
+
+    def written(self, node: ast.expr) -> str:
+        """An expression as it is computed: what a name is bound to, if it is bound once."""
+        found = self._bound.get(node.id, []) if isinstance(node, ast.Name) else []
+        if len(found) == 1 and found[0].position is None and found[0].value is not None:
+            return ast.unparse(found[0].value)
+        return ast.unparse(node)
 
     def allocation(self, tensor: str) -> tuple[ast.expr, ...] | None:
         """The sizes of a tensor that the function allocates itself, contiguous."""
@@ -120,6 +129,8 @@ class HostOrigins:
         ):
             right = tuple(self._of(node.right, seen))
             divides = isinstance(node.op, ast.FloorDiv)
+            if divides and _is_large(node.right):
+                return
             if not (divides and any(item.dimension == 0 for item in right)):
                 # All elements over the rows are the columns, which stay.
                 yield from self._of(node.left, seen)
@@ -128,7 +139,7 @@ class HostOrigins:
             yield from self._of(node.body, seen)
             yield from self._of(node.orelse, seen)
         elif isinstance(node, ast.Call) and called_name(node) in _PASSED_ON:
-            for item in node.args:
+            for item in () if _is_large(node.args[-1] if node.args else node) else node.args:
                 yield from self._of(item, seen)
 
     def _named(self, name: str, seen: frozenset[str]) -> Iterator[Origin]:
@@ -170,6 +181,31 @@ class _Binding:
     value: ast.expr | None
     position: int | None
     count: int | None
+
+
+def _switches(arguments: ast.arguments) -> set[str]:
+    """Parameters that are true or false by their annotation or default."""
+    named = [*arguments.posonlyargs, *arguments.args]
+    defaults = [
+        *zip(named[len(named) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    found = {
+        item.arg
+        for item, default in defaults
+        if isinstance(default, ast.Constant) and isinstance(default.value, bool)
+    }
+    every = [*named, *arguments.kwonlyargs]
+    return found | {
+        item.arg for item in every if item.annotation and "bool" in ast.unparse(item.annotation)
+    }
+
+
+def _is_large(node: ast.expr) -> bool:
+    """True for a divisor after which a size has few values: ``2048 * 32``."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _is_large(node.left) or _is_large(node.right)
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= _LARGE
 
 
 def _whole_shape(node: ast.expr | None) -> str | None:

@@ -18,7 +18,8 @@ _CHANGING = frozenset({
 """Words of names that grow and shrink with a request."""
 _MODEL = frozenset({
     "hidden", "dim", "dims", "head", "heads", "hd", "channels", "features", "vocab", "cols",
-    "columns", "experts", "topk", "kernel", "filter",
+    "columns", "experts", "topk", "kernel", "filter", "position", "positions",
+    "embedding", "embeddings",
 })  # fmt: skip
 """Words of names that a model fixes."""
 _BOUNDED = frozenset({
@@ -26,15 +27,20 @@ _BOUNDED = frozenset({
     "pow2", "padded", "pad", "max", "window", "page", "static",
 })  # fmt: skip
 """Words of names that a configuration fixes, or that take few values."""
+_SWITCH = frozenset({"is", "has", "use", "return", "enable", "with", "no"})
+"""Words of names that are true or false."""
 _CHANGING_LETTERS = frozenset("STL")
 _FIXED_LETTERS = frozenset("DHCKVEGN")
 _SCALARS = frozenset({"step", "global_step", "iteration", "seed", "rng_seed", "philox_seed"})
 _PARAMETER = re.compile(
     r"(?:w\d*|w_.*|.*_w|b|bt|.*weights?.*|.*bias.*|gamma|beta|.*embed.*|.*emb|lut|codebook"
+    r"|(?!page|block).*tables?"
     r"|.*cache.*|.*pool.*|.*buffer.*|.*buf|filter|kernel)",
     re.IGNORECASE,
 )
 """Tensors whose form a model fixes: weights, tables, caches."""
+_ATTENTION = re.compile(r"d?[qkvo]|query|key|value", re.IGNORECASE)
+"""Operands of attention and their gradients."""
 _TABLE = re.compile(r"(?:page|block)_?tables?", re.IGNORECASE)
 """As wide as the longest sequence of a batch."""
 
@@ -50,9 +56,11 @@ def varies(host: HostOrigins, origin: Origin) -> bool:
     by_name = _named(origin.name)
     if by_name is not None:
         return by_name
-    if origin.kind is OriginKind.COUNT:
+    if origin.kind is OriginKind.COUNT or origin.dimension == 0:
         return True
-    return origin.dimension == 0
+    rank = origin.rank or 0
+    middle = origin.dimension is not None and 0 < origin.dimension < rank - 1
+    return middle and origin.name in _CHANGING_LETTERS
 
 
 def fixed_by_name(name: str) -> bool:
@@ -67,9 +75,7 @@ def _named(name: str | None) -> bool | None:
     words = _words(name)
     if words & (_MODEL | _BOUNDED) or name in _FIXED_LETTERS:
         return False
-    if words & _CHANGING or name in _CHANGING_LETTERS:
-        return True
-    return None
+    return True if words & _CHANGING and not words & _SWITCH else None
 
 
 def _words(name: str) -> set[str]:
@@ -88,9 +94,10 @@ def _stride_varies(host: HostOrigins, origin: Origin) -> bool:
         return dimension == 0
     names = host.names.get(origin.source)
     if names is not None and len(names) == rank:
-        return any(_named(name) is True for name in names[dimension + 1 :])
+        inner = names[dimension + 1 : -1]
+        return any(_named(name) or name in _CHANGING_LETTERS for name in inner)
     # Batch x heads x sequence x head size, in either order: the sequence lies behind the batch.
-    return rank >= 4 and dimension == 0
+    return rank >= 4 and dimension == 0 and _ATTENTION.fullmatch(origin.source) is not None
 
 
 def _expression_varies(host: HostOrigins, size: ast.expr) -> bool:

@@ -26,6 +26,7 @@ False positives
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Iterator
 
 from search_engine.domain.finding import Finding, Related, Severity
@@ -39,6 +40,10 @@ from search_engine.findings._varying import fixed_by_name, varies
 
 _COST = 0.5
 """Against a kernel of microseconds a compilation is everything, in the calls that pay for it."""
+
+
+_LONGEST = 40
+"""Characters of an expression that a message still shows."""
 
 
 class RecompileTrigger:
@@ -96,11 +101,17 @@ def _varying(
 
 
 def _first_varying(host: HostOrigins, text: str) -> Origin | None:
+    """What changes; a quotient that is passed is named as it is written."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
         return None
-    return next((origin for origin in host.of(node) if varies(host, origin)), None)
+    origin = next((item for item in host.of(node) if varies(host, item)), None)
+    written = host.written(node)
+    divided = "//" in written or "cdiv" in written
+    if origin is None or len(written) > _LONGEST or not divided:
+        return origin
+    return dataclasses.replace(origin, text=written, dimension=None)
 
 
 def _values(workload: Workload | None, origin: Origin) -> int:

@@ -74,6 +74,8 @@ def test_a_pointer_that_follows_the_loop_counts() -> None:
     "host",
     [
         LOOP.replace("range(x.shape[0])", "range(2)"),
+        LOOP.replace("range(x.shape[0])", "range(num_chunks)"),
+        LOOP.replace("x[i], out[i]", "x[i * 64 : i * 64 + 64], out[i]"),
         LOOP.replace("range(x.shape[0])", "range(0, x.shape[0], 4096)"),
         LOOP.replace("range(x.shape[0])", "(x, out)"),
         LOOP.replace("def copy", "def bench_copy"),

@@ -46,13 +46,15 @@ def messages(value: str, before: str = "", body: str = MASK) -> list[str]:
         ("len(x)", "", "len(x)"),
         ("n_rows", "n_rows, n_cols = x.shape", "x.shape[0]"),
         ("tokens * 2", "tokens = x.shape[0]", "x.shape[0]"),
-        ("triton.cdiv(x.shape[0], 32)", "", "x.shape[0]"),
+        ("triton.cdiv(x.shape[0], 32)", "", "triton.cdiv(x.shape[0], 32)"),
+        ("rows", "rows = x.shape[0] // 8", "x.shape[0] // 8"),
         ("S", "B, H, S, D = x.shape", "x.shape[2]"),
         ("seq_len", "_, seq_len, _ = x.shape", "x.shape[1]"),
         ("x.stride(0)", "B, H, S, D = x.shape", "x.stride(0)"),
+        ("q.stride(0)", "q = x[:]\n    last = q.stride(3)", "q.stride(0)"),
         ("pages.stride(0)", "pages = torch.empty((4, x.shape[0]))", "pages.stride(0)"),
         ("page_table.stride(0)", "page_table = x[:, 1:]", "page_table.stride(0)"),
-        ("x.numel() // x.shape[-1]", "", "x.numel()"),
+        ("x.numel() // x.shape[-1]", "", "x.numel() // x.shape[-1]"),
     ],
 )
 def test_what_changes_from_call_to_call_is_named(value: str, before: str, origin: str) -> None:
@@ -73,6 +75,7 @@ def test_what_changes_from_call_to_call_is_named(value: str, before: str, origin
         ("x.stride(0)", ""),
         ("x.stride(1)", "B, S, D = x.shape"),
         ("x.stride(-1)", ""),
+        ("x.stride(0)", "last = x.stride(3)"),
         ("k_cache.stride(0)", "a, b, c, d = k_cache.shape"),
         ("triton.next_power_of_2(x.shape[0])", ""),
         ("min(x.shape[0], 64)", ""),
@@ -81,6 +84,9 @@ def test_what_changes_from_call_to_call_is_named(value: str, before: str, origin
         ("x.numel() // x.shape[0]", ""),
         ("len(x.shape)", ""),
         ("self.rows", ""),
+        ("L", "B, H, S, L = x.shape"),
+        ("triton.cdiv(x.shape[0], 2048 * 32)", ""),
+        ("lookup_table.numel()", "lookup_table = w.float()"),
         ("n", "n = 4\n    n = x.shape[0]"),
     ],
 )
@@ -118,6 +124,13 @@ def test_a_seed_that_the_host_gets_is_named() -> None:
     assert [item.message for item in found(MASK, host)] == [
         "N is constexpr: a compile for each value of seed"
     ]
+
+
+def test_a_switch_is_no_count() -> None:
+    for parameter in ("return_token_counts", "tokens: bool", "rows=False"):
+        name = parameter.split(":")[0].split("=")[0]
+        host = f"def run(x, out, {parameter}):\n    scale[(64,)](x, out, N={name}, BLOCK=256)\n"
+        assert found(MASK, host) == []
 
 
 def test_a_plain_argument_is_silent() -> None:
