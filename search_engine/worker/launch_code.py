@@ -7,11 +7,11 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from search_engine.domain.code import LaunchCode, MachineOperation
+from search_engine.domain.code import LaunchCode, MachineOperation, SharedAccess
 from search_engine.worker import machine_code
 from search_engine.worker.amd_rows import amd_rows
 from search_engine.worker.arguments import kernel_arguments
-from search_engine.worker.code_places import UserText
+from search_engine.worker.code_places import UserText, located_rows
 from search_engine.worker.code_rows import CodeRow, line_codes
 from search_engine.worker.compile import facts_of
 from search_engine.worker.disassembler import DisassemblerError, disassemble
@@ -21,6 +21,7 @@ from search_engine.worker.ir_loops import pipelined_loops
 from search_engine.worker.ir_text import IrOperation, read_module
 from search_engine.worker.machine_code import CodeFacts
 from search_engine.worker.sass_rows import nvidia_rows
+from search_engine.worker.shared_banks import shared_accesses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,8 +59,14 @@ def launch_code(
         loops=pipelined_loops(lowered, original, facts.stages, text, user),
         assumed=launch.assumed,
         notes=(*machine.notes, *launch.notes),
+        shared=_shared(_text(compiled, "ptx"), user),
     )
     return code, machine.rows
+
+
+@functools.lru_cache(maxsize=64)
+def _shared(ptx: str, user: UserText) -> tuple[SharedAccess, ...]:
+    return shared_accesses(ptx, located_rows(ptx, user)) if ptx else ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
