@@ -71,7 +71,9 @@ def installed(card: FakeCard) -> Generator[None]:
     import torch
 
     module: Any = torch.cuda
-    before = {name: getattr(module, name) for name in _answers(torch, card) if hasattr(module, name)}
+    before = {
+        name: getattr(module, name) for name in _answers(torch, card) if hasattr(module, name)
+    }
     install(card)
     try:
         yield
@@ -107,26 +109,26 @@ def _answers(torch: Any, card: FakeCard) -> dict[str, Any]:
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "is_bf16_supported": lambda *_a, **_k: True,
-        "init": _nothing,
-        "_lazy_init": _nothing,
+        "init": _no_effect(),
+        "_lazy_init": _no_effect(),
         "device_count": lambda: 1,
         "current_device": lambda: 0,
-        "set_device": _nothing,
-        "synchronize": _nothing,
-        "empty_cache": _nothing,
+        "set_device": _no_effect(),
+        "synchronize": _no_effect(),
+        "empty_cache": _no_effect(),
         "get_device_name": lambda *_a: card.name,
         "get_device_capability": lambda *_a: card.capability,
         "get_device_properties": lambda *_a: properties,
         "current_stream": lambda *_a: stream,
         "default_stream": lambda *_a: stream,
-        "set_stream": _nothing,
+        "set_stream": _no_effect(),
         "is_current_stream_capturing": lambda: False,
         "mem_get_info": lambda *_a: (card.memory_bytes, card.memory_bytes),
         "memory_allocated": lambda *_a: 0,
         "max_memory_allocated": lambda *_a: 0,
-        "reset_peak_memory_stats": _nothing,
-        "manual_seed": _nothing,
-        "manual_seed_all": _nothing,
+        "reset_peak_memory_stats": _no_effect(),
+        "manual_seed": _no_effect(),
+        "manual_seed_all": _no_effect(),
         "device": _Quiet,
         "device_of": _Quiet,
         "stream": _Quiet,
@@ -160,6 +162,11 @@ def _properties(card: FakeCard) -> types.SimpleNamespace:
 
 def _nothing(*_arguments: Any, **_options: Any) -> None:
     """Stands for a call that has no effect without a device."""
+
+
+def _no_effect() -> Any:
+    """As ``_nothing``, another function each time: torch's compiler refuses one under two names."""
+    return lambda *_arguments, **_options: None
 
 
 class _Quiet:
