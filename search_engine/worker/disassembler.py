@@ -68,7 +68,8 @@ def _listing(tool: str, path: str) -> str:
     done = subprocess.run(
         [tool, "-gi", "-gp", "-c", path],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         timeout=_SECONDS,
         check=True,
     )

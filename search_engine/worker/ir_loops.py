@@ -23,8 +23,12 @@ _COPIES = re.compile(
 )
 """Loads into a buffer in shared memory, which go on while the program does."""
 
-_PASSED_ON = ("ttg.convert_layout", "amdg.in_thread_transpose", "amdgpu.in_thread_transpose",
-              "tt.bitcast", "tt.reshape")  # fmt: skip
+_PASSED_ON = (
+    "ttg.async_commit_group", "ttg.convert_layout", "tt.bitcast", "tt.reshape",
+    "amdg.in_thread_transpose", "amdgpu.in_thread_transpose",
+)  # fmt: skip
+"""Operations that hand on what an iteration keeps."""
+
 _STAGES = re.compile(r"tt\.num_stages = (\d+)")
 
 
@@ -52,14 +56,14 @@ def pipelined_loops(
         copies = [part for part in body if _COPIES.fullmatch(part.name)]
         if loads or copies:
             ready = sum(_is_ahead(load, body) for load in loads)
-            buffered = sum(_is_buffered(copy, lowered) for copy in copies)
+            ahead = sum(_is_ahead(copy, body) or _is_buffered(copy, lowered) for copy in copies)
             first, last = _span(ends, user.line(item.chain))
             loops.append(
                 PipelinedLoop(
                     line=first,
                     end_line=last,
                     loads=len(loads) + len(copies),
-                    prefetched=ready + buffered,
+                    prefetched=ready + ahead,
                     stages=own.get(item.chain, stages),
                     has_dot=any(part.name in DOTS for part in body),
                 )
@@ -80,7 +84,7 @@ def _is_buffered(copy: IrOperation, lowered: Sequence[IrOperation]) -> bool:
 
 
 def _is_ahead(load: IrOperation, body: Sequence[IrOperation]) -> bool:
-    """True if an iteration only keeps what it loads, for the next one to use."""
+    """True if an iteration only keeps what it loads, or a copy's token, for the next one to use."""
     return bool(load.results) and _is_kept(load.results[0], body, set())
 
 

@@ -97,18 +97,27 @@ def _machine(compiled: Any, user: UserText) -> _Machine:
 def _with_own_atomics(
     compiled: Any, rows: tuple[CodeRow, ...], user: UserText
 ) -> tuple[CodeRow, ...]:
-    """A compare and swap that the user wrote stands for itself, not for another atomic."""
-    operations = _operations(compiled, "ttgir")
-    own = {user.line(item.chain) for item in operations if item.name == "tt.atomic_cas"}
-    if not own:
+    """A compare and swap that the user wrote stands for itself, not for another atomic.
+
+    One that the compiler made begins with a load of the old value, which is part of it.
+    """
+    cas = {row.line for row in rows if row.operation is MachineOperation.ATOMIC_CAS}
+    if not cas:
         return rows
-    cas, plain = MachineOperation.ATOMIC_CAS, MachineOperation.ATOMIC
-    return tuple(
-        dataclasses.replace(row, operation=plain)
-        if row.operation is cas and row.line in own
-        else row
-        for row in rows
-    )
+    written: dict[str, set[int | None]] = {}
+    for item in _operations(compiled, "ttgir"):
+        written.setdefault(item.name.rpartition(".")[2], set()).add(user.line(item.chain))
+    own = written.get("atomic_cas", set())
+    made = cas - own - written.get("load", set()) - written.get("buffer_load", set())
+    return tuple(_with_own_atomic(row, own, made) for row in rows)
+
+
+def _with_own_atomic(row: CodeRow, own: set[int | None], made: set[int | None]) -> CodeRow:
+    if row.operation is MachineOperation.ATOMIC_CAS and row.line in own:
+        return dataclasses.replace(row, operation=MachineOperation.ATOMIC)
+    if row.operation is MachineOperation.GLOBAL_LOAD and row.line in made:
+        return dataclasses.replace(row, operation=MachineOperation.OTHER, width_bytes=0)
+    return row
 
 
 def _text(compiled: Any, stage: str) -> str:

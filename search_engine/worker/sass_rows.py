@@ -88,9 +88,10 @@ def _place(item: Instruction) -> object:
 
 
 def _line(item: Instruction, ptx_lines: list[int | None], user: UserText) -> int | None:
-    if item.ptx_row is not None and item.ptx_row <= len(ptx_lines):
-        return ptx_lines[item.ptx_row - 1]
-    return user.line(item.chain)
+    """By the PTX text; where that names no line (spill code), by the assembler's own table."""
+    row = item.ptx_row
+    line = ptx_lines[row - 1] if row is not None and row <= len(ptx_lines) else None
+    return user.line(item.chain) if line is None else line
 
 
 def _operations(function: Function, local: _LocalMemory, lines: list[int | None]) -> list[Op]:
