@@ -84,6 +84,16 @@ def loop_chain_seconds(count: float, code: LaunchCode | None, line: int) -> floa
     return count * MEMORY_LATENCY_S / max(1, ahead)
 
 
+def waiting_seconds(subject: Subject, trace: LaunchTrace, code: LaunchCode | None) -> float:
+    """What the whole launch waits for loads in loops: programs that do not fit at once queue.
+
+    Row sum of 16384 x 8192 in blocks of 128: 300 us, 310 measured on an H200. Three-pass layer norm
+    of the same size in blocks of 256: 446 us, 455 measured.
+    """
+    rounds = trace.programs / resident_programs(subject.target, code)
+    return chain_seconds(subject, trace, code) * max(1.0, rounds)
+
+
 def launch_times(subject: Subject, trace: LaunchTrace, code: LaunchCode | None) -> Times:
     """Times of the whole launch as it reads and writes now."""
     return times_without(subject, trace, code, None)
@@ -100,16 +110,17 @@ def times_without(
             memory, cached = memory + item.tensor_bytes, cached + item.tensor_bytes
         else:
             memory += _from_memory(target, trace, code, item)
-            cached += 0.0 if item.tensor_bytes <= _PRIVATE_CACHE_BYTES else item.asked
+            cached += 0.0 if item.tensor_bytes <= _PRIVATE_CACHE_BYTES else item.fetched
     known = {item.argument for item in reads(trace)}
     others = [
         item for item in trace.accesses if item.argument not in known or item.kind.value != "load"
     ]
     written = scale(trace) * sum(item.bytes for item in others)
+    stored = scale(trace) * sum(max(item.bytes, 32 * item.sectors) for item in others)
     bandwidth = target.memory_bandwidth.value
     return Times(
         (memory + written) / bandwidth,
-        (cached + written) / (_CACHE_RATE * bandwidth),
+        (cached + stored) / (_CACHE_RATE * bandwidth),
         _operation_seconds(subject, trace, code),
     )
 

@@ -9,6 +9,8 @@ from search_engine.domain.code import LaunchCode, PipelinedLoop
 from search_engine.domain.kernel import Loop, OperationKind
 from search_engine.findings._base import Subject
 
+_SECTOR_BYTES = 32
+
 
 @dataclass(frozen=True, slots=True)
 class ArgumentReads:
@@ -21,6 +23,8 @@ class ArgumentReads:
     accesses: tuple[LineAccess, ...]
     """In the order of their lines."""
     asked: float
+    fetched: float
+    """The same in whole sectors of 32 bytes: what the caches deliver."""
     distinct: float
     tensor_bytes: int
 
@@ -28,6 +32,11 @@ class ArgumentReads:
     def times(self) -> float:
         """How often each byte of the tensor is read."""
         return self.asked / self.tensor_bytes
+
+
+def certain(trace: LaunchTrace) -> bool:
+    """False if counts rest on values that are not known, or are of a part of the work."""
+    return not trace.notes
 
 
 def scale(trace: LaunchTrace) -> float:
@@ -49,6 +58,7 @@ def _reads(trace: LaunchTrace, argument: str, found: list[LineAccess]) -> Argume
         argument,
         tuple(sorted(found, key=lambda item: item.line)),
         scale(trace) * sum(item.bytes for item in found),
+        scale(trace) * _SECTOR_BYTES * sum(item.sectors for item in found),
         scale(trace) * sum(item.distinct_bytes for item in found),
         max(item.tensor_bytes for item in found),
     )

@@ -11,7 +11,7 @@ Fix
 
 Shown when
     The most used address of an atomic gets so many that their turns take an estimated 5 us or more
-    and at least a fifth of the launch.
+    and at least a fifth of the launch: as counted, or because there are so few addresses.
 
 False positives
     Addresses that depend on data are those of the declared values; other data may spread better.
@@ -30,7 +30,7 @@ from search_engine.findings._answer import answering
 from search_engine.findings._base import Subject, finding
 from search_engine.findings._estimate import launch_times
 from search_engine.findings._launch import launch_at, related_grid, traced_launches
-from search_engine.findings._trace import scale
+from search_engine.findings._trace import certain, scale
 
 _TURN_S = 1e-9
 _LEAST_S = 5e-6
@@ -49,7 +49,7 @@ class AtomicContention:
         """One for each atomic, at its line."""
         told: set[int] = set()
         for trace, code in traced_launches(subject):
-            for access in trace.accesses:
+            for access in trace.accesses if certain(trace) else ():
                 if access.kind is OperationKind.ATOMIC and access.line not in told:
                     for found in self._judge(subject, trace, code, access):
                         told.add(access.line)
@@ -58,10 +58,8 @@ class AtomicContention:
     def _judge(
         self, subject: Subject, trace: LaunchTrace, code: LaunchCode | None, access: LineAccess
     ) -> Iterator[Finding]:
-        # An address that more than one sampled program uses is taken to be used by all alike.
-        shared = access.most_same_address > access.active_lanes / trace.sampled
-        factor = scale(trace) if shared else 1.0
-        waiting = factor * access.most_same_address * _TURN_S
+        most = max(_busiest(trace, access), _atomics(trace, access) / _addresses(access))
+        waiting = most * _TURN_S
         moving = launch_times(subject, trace, code).total
         share = waiting / (waiting + moving) if waiting else 0.0
         if waiting < _LEAST_S or share < _LEAST_SHARE:
@@ -84,16 +82,29 @@ class AtomicContention:
         )
 
 
+def _atomics(trace: LaunchTrace, access: LineAccess) -> float:
+    """Of the whole launch."""
+    return scale(trace) * access.active_lanes
+
+
+def _addresses(access: LineAccess) -> int:
+    """There are no more in the tensor, so one of them gets at least the mean."""
+    return max(1, access.tensor_bytes // access.element_bytes)
+
+
+def _busiest(trace: LaunchTrace, access: LineAccess) -> float:
+    """Atomics on the most used address of the sample; of the launch, if all programs use it."""
+    shared = access.most_same_address > access.active_lanes / trace.sampled
+    return access.most_same_address * (scale(trace) if shared else 1.0)
+
+
 def _message(trace: LaunchTrace, access: LineAccess) -> str:
+    about = "" if trace.sampled == trace.programs else "about "
     if access.most_same_address == access.active_lanes:
-        return f"{_all(trace, access)} atomics on one address"
+        return f"{about}{_atomics(trace, access):,.0f} atomics on one address"
+    if _atomics(trace, access) / _addresses(access) >= _busiest(trace, access) / 2:
+        return f"{about}{_atomics(trace, access):,.0f} atomics on {_addresses(access):,} addresses"
     if trace.sampled == trace.programs:
         return f"{access.most_same_address:,} atomics on one address"
     sample = f"{trace.sampled:,} of {trace.programs:,} programs"
     return f"at least {access.most_same_address:,} atomics on one address (from {sample})"
-
-
-def _all(trace: LaunchTrace, access: LineAccess) -> str:
-    """All atomics of the launch: each sampled one hit the same address."""
-    total = scale(trace) * access.most_same_address
-    return f"{total:,.0f}" if trace.sampled == trace.programs else f"about {total:,.0f}"

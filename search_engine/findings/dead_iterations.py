@@ -31,7 +31,7 @@ from search_engine.findings._base import Subject, finding
 from search_engine.findings._estimate import LAUNCH_S, launch_times, program_seconds
 from search_engine.findings._launch import launch_at, related_grid, traced_launches
 from search_engine.findings._masked_tiles import masked_tiles
-from search_engine.findings._trace import innermost_loop, percent
+from search_engine.findings._trace import certain, innermost_loop, percent
 
 _LEAST_SHARE = 0.15
 _COST_OF_EMPTY = 0.5
@@ -83,6 +83,7 @@ def _dead_loops(subject: Subject, trace: LaunchTrace, code: LaunchCode | None) -
     found = {
         line: min(item.empty_executions / item.executions for item in accesses)
         for line, accesses in _blocks_by_loop(subject, trace).items()
+        if certain(trace)
     }
     if code is not None:
         for tiles in masked_tiles(subject, code):

@@ -27,7 +27,7 @@ from search_engine.domain.finding import Finding, Severity
 from search_engine.findings._base import Subject, finding
 from search_engine.findings._estimate import LAUNCH_S, launch_times
 from search_engine.findings._launch import launch_at, related_blocks, traced_launches
-from search_engine.findings._trace import percent
+from search_engine.findings._trace import certain, percent
 
 _LEAST_SHARE = 0.25
 _COST_OF_LANE = 0.4
@@ -48,7 +48,7 @@ class MaskedLanes:
         for trace, code in traced_launches(subject):
             worst = max(trace.accesses, key=_lost_bytes, default=None)
             moving = launch_times(subject, trace, code).total
-            if worst is None or worst.line in told or moving < _LEAST_S:
+            if worst is None or worst.line in told or moving < _LEAST_S or not certain(trace):
                 continue
             off = _masked_share(trace)
             if min(off, _share(worst)) >= _LEAST_SHARE and _everywhere(trace, worst):

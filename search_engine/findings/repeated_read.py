@@ -35,7 +35,7 @@ from search_engine.findings._answer import answering
 from search_engine.findings._base import Subject, finding
 from search_engine.findings._estimate import LAUNCH_S, launch_times, times_without
 from search_engine.findings._launch import launch_at, related_blocks, traced_launches
-from search_engine.findings._trace import ArgumentReads, reads, size, times
+from search_engine.findings._trace import ArgumentReads, certain, reads, size, times
 
 _LEAST_TIMES = 1.5
 _LEAST_COST = 0.1
@@ -55,7 +55,7 @@ class RepeatedRead:
         """One for each parameter, at the load that repeats."""
         told: set[int] = set()
         for trace, code in traced_launches(subject):
-            for item in reads(trace):
+            for item in reads(trace) if certain(trace) else ():
                 if item.times >= _LEAST_TIMES and _anchor(item) not in told:
                     for found in self._judge(subject, trace, code, item):
                         told.add(found.line)

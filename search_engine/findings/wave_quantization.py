@@ -32,7 +32,7 @@ from search_engine.domain.finding import Finding, Severity
 from search_engine.findings._base import Subject, finding
 from search_engine.findings._estimate import LAUNCH_S, program_seconds, resident_programs
 from search_engine.findings._launch import grid_span, launch_at, related_blocks, traced_launches
-from search_engine.findings._trace import imbalance
+from search_engine.findings._trace import certain, imbalance
 from search_engine.predict.waves import waves
 
 _MOST_WAVES = 5
@@ -52,7 +52,8 @@ class WaveQuantization:
     def findings(self, subject: Subject) -> Iterator[Finding]:
         """One for each launch site, at its grid."""
         for trace, code in traced_launches(subject):
-            if code is not None and imbalance(trace) <= _MOST_IMBALANCE:
+            alike = certain(trace) and imbalance(trace) <= _MOST_IMBALANCE
+            if code is not None and alike:
                 yield from self._judge(subject, trace, code)
 
     def _judge(self, subject: Subject, trace: LaunchTrace, code: LaunchCode) -> Iterator[Finding]:

@@ -25,13 +25,15 @@ LAUNCH, LOAD = line_of(TEXT, "sum_kernel["), line_of(TEXT, "tl.load")
 ATOMIC = line_of(TEXT, "tl.atomic")
 
 
-def adding(programs: int, per_program: int, most: int, sampled: int = 24) -> list[Finding]:
+def adding(
+    programs: int, per_program: int, most: int, sampled: int = 24, addresses: int = 1 << 20
+) -> list[Finding]:
     """Blocks of 1024 floats; ``most`` of the sampled atomics fall on one address."""
     lanes = sampled * 1024
     accesses = (
         load(LOAD, executions=sampled, lanes=lanes, tensor_bytes=4096 * programs),
         load(ATOMIC, "out_ptr", executions=sampled, lanes=sampled * per_program, distinct=4,
-             tensor_bytes=4, kind=OperationKind.ATOMIC, most_same_address=most),
+             tensor_bytes=4 * addresses, kind=OperationKind.ATOMIC, most_same_address=most),
     )  # fmt: skip
     grid = (programs, 1, 1)
     traces = (trace(LAUNCH, grid, *accesses, sampled=sampled),)
@@ -47,8 +49,13 @@ def test_all_atomics_on_one_address_are_counted_for_the_launch() -> None:
 
 
 def test_a_part_on_one_address_is_a_lower_bound() -> None:
-    (found,) = adding(262_144, 1024, 24 * 100)
+    (found,) = adding(262_144, 1024, 24 * 100, addresses=1 << 20)
     assert found.message == ("at least 2,400 atomics on one address (from 24 of 262,144 programs)")
+
+
+def test_few_addresses_share_all_atomics() -> None:
+    (found,) = adding(131_072, 1024, 130, addresses=256)
+    assert found.message == "about 134,217,728 atomics on 256 addresses"
 
 
 def test_every_program_sampled_is_an_exact_count() -> None:

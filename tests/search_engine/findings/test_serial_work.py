@@ -31,8 +31,13 @@ def test_a_long_loop_of_small_blocks_is_named_at_its_header() -> None:
     assert found.facts["iterations"] == 128
 
 
-def test_a_grid_that_fills_the_device_hides_the_waiting() -> None:
-    assert walking(8192, 16_384, 128) == []
+def test_waiting_adds_up_where_programs_queue() -> None:
+    (found,) = walking(16_384, 8192, 128)
+    assert found.message == "one program walks 8,192 elements in 64 steps"
+
+
+def test_blocks_that_keep_the_memory_busy_are_silent() -> None:
+    assert walking(16_384, 8192 * 4, 1024) == []
 
 
 def test_a_few_iterations_are_silent() -> None:
