@@ -16,8 +16,16 @@ _TRANSPARENT = frozenset({"trans", "permute", "reshape", "view", "broadcast_to"}
 _FLOAT = ("float32", "fp32")
 
 
-def stored_type(subject: Subject, launch: LaunchCode, line: int) -> str | None:
-    """The type that both operands of a dot have in memory, if they are cast up from it to fp32.
+@dataclass(frozen=True, slots=True)
+class CastUp:
+    """Operands that a kernel casts to fp32 before a dot: their type in memory, and the lines."""
+
+    stored: str
+    lines: frozenset[int]
+
+
+def cast_up(subject: Subject, launch: LaunchCode, line: int) -> CastUp | None:
+    """The operands of the dot on a line, if both are cast to fp32 from a smaller type.
 
     None unless that is certain: each operand is a load of a parameter, cast and at most scaled.
     """
@@ -26,15 +34,17 @@ def stored_type(subject: Subject, launch: LaunchCode, line: int) -> str | None:
     if kernel is None or call is None or len(call.args) < 2:
         return None
     types: list[str] = []
+    lines: set[int] = {line}
     for operand in call.args[:2]:
         origin = _Origin(_assignments(kernel))
         if not origin.follow(operand) or not origin.cast:
             return None
+        lines |= origin.lines
         types += [kind for name in sorted(origin.pointers) if (kind := _pointee(launch, name))]
     sizes = [element_bytes(name) for name in types]
     if not types or not all(0 < size < 4 for size in sizes):
         return None
-    return max(types, key=element_bytes)
+    return CastUp(max(types, key=element_bytes), frozenset(lines))
 
 
 def broadcast_products(subject: Subject) -> Iterator[ast.Call]:
@@ -53,10 +63,12 @@ class _Origin:
     assignments: dict[str, list[ast.expr]]
     cast: bool = False
     pointers: set[str] = field(default_factory=set[str])
+    lines: set[int] = field(default_factory=set[int])
     _seen: set[str] = field(default_factory=set[str])
 
     def follow(self, node: ast.expr) -> bool:
         """False as soon as something else than loads, casts, scales and views is met."""
+        self.lines.add(node.lineno - 1)
         if isinstance(node, ast.Name):
             return self._name(node.id)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):

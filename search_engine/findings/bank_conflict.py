@@ -22,6 +22,7 @@ False positives
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from search_engine.domain.code import LaunchCode, SharedAccess
 from search_engine.domain.finding import Finding, Severity
@@ -89,4 +90,5 @@ def _cost(subject: Subject, launch: LaunchCode, here: list[SharedAccess]) -> flo
         for item in here
     )
     waiting = issue_seconds(subject.target, more * launch.facts.warps * _LANES_A_CYCLE)
-    return waiting / (waiting + budget(subject, launch).total)
+    whole = budget(subject, launch)
+    return replace(whole, issue=whole.issue + waiting).saving(issue=waiting)

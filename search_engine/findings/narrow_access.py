@@ -17,7 +17,8 @@ Shown when
 
 False positives
     Wider accesses help kernels with few bytes in flight most; with many warps the gain can be
-    small. Lanes that are strided or gathered are no case of this, since no wide access exists.
+    small. Lanes that are strided or gathered are no case of this, since no wide access exists; nor
+    are operands of products, whose layout the matrix unit decides.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class NarrowAccess:
         explained = narrow_accesses(subject, launch)
         for item in (*explained, *_unproven(subject, launch)):
             cost = access_cost(subject, launch, item)
-            if item.culprits or cost < _LEAST_COST:
+            if item.culprits or cost < _LEAST_COST or (launch.dots and item.code.loop_depth):
                 continue
             noun = "store" if item.store else "load"
             yield finding(

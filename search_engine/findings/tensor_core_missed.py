@@ -35,19 +35,27 @@ from search_engine.findings._code import (
     assuming,
     budget,
     dot_operations,
+    dot_seconds,
     issue_seconds,
     loop_weight,
     matrix_rate_factor,
     one_per_line,
+    slots_of,
     weight_of,
 )
-from search_engine.findings._dots import broadcast_products, stored_type
+from search_engine.findings._dots import CastUp, broadcast_products, cast_up
 from search_engine.findings._vectors import element_bytes
 
 _LEAST_COST = 0.05
 _LEAST_ROWS = {"nvidia": 16, "amd": 4}
 """Of a tile on the matrix unit; fewer rows go to multiply-adds."""
 _UNIT_TYPES = ("f16", "bf16", "f8", "i8", "fp16", "fp8", "tf32", "f32", "fp32")
+_FULL = ("f32", "fp32")
+_CASTING = (
+    MachineOperation.CONVERSION,
+    MachineOperation.SHARED_LOAD,
+    MachineOperation.SHARED_STORE,
+)
 
 
 class TensorCoreMissed:
@@ -68,12 +76,12 @@ class TensorCoreMissed:
 
     def _dots(self, subject: Subject, launch: LaunchCode) -> Iterator[Finding]:
         for dot in launch.dots:
-            reason = _reason(subject, launch, dot)
-            if dot.line is None or reason is None or not subject.in_unit(dot.line):
+            if dot.line is None or not subject.in_unit(dot.line):
                 continue
-            stored = stored_type(subject, launch, dot.line)
-            cost = _cost(subject, launch, dot, stored)
-            if cost < _LEAST_COST:
+            cast = cast_up(subject, launch, dot.line)
+            reason = _reason(subject, dot, cast)
+            cost = _cost(subject, launch, dot, cast)
+            if reason is None or cost < _LEAST_COST:
                 continue
             yield finding(
                 self,
@@ -105,17 +113,17 @@ class TensorCoreMissed:
                 )
 
 
-def _reason(subject: Subject, launch: LaunchCode, dot: DotCode) -> str | None:
-    stored = stored_type(subject, launch, dot.line) if dot.line is not None else None
-    full = dot.operand_types[0] in ("f32", "fp32")
+def _reason(subject: Subject, dot: DotCode, cast: CastUp | None) -> str | None:
+    full = dot.operand_types[0] in _FULL and dot.operand_types[0] == dot.operand_types[1]
     if dot.path is MatrixPath.TENSOR:
-        if full and stored is not None and dot.operand_types[0] == dot.operand_types[1]:
-            return f"at the {dot.precision or 'tf32'} rate: operands up-cast from {stored} to fp32"
+        if full and cast is not None:
+            rate = dot.precision or "tf32"
+            return f"at the {rate} rate: operands up-cast from {cast.stored} to fp32"
         return None
-    if not any(dot.operand_types[0].startswith(name) for name in _UNIT_TYPES):
+    if not dot.operand_types[0].startswith(_UNIT_TYPES):
         return None
-    if full and stored is not None:
-        return f"on FMA: operands up-cast from {stored} to fp32"
+    if full and cast is not None:
+        return f"on FMA: operands up-cast from {cast.stored} to fp32"
     if full and dot.precision == "ieee":
         return "on FMA: fp32 operands in full precision, as asked for (tf32 would use the unit)"
     rows = _LEAST_ROWS[subject.target.vendor]
@@ -124,18 +132,30 @@ def _reason(subject: Subject, launch: LaunchCode, dot: DotCode) -> str | None:
     return None
 
 
-def _cost(subject: Subject, launch: LaunchCode, dot: DotCode, stored: str | None) -> float:
+def _cost(subject: Subject, launch: LaunchCode, dot: DotCode, cast: CastUp | None) -> float:
     """Share that goes if the dot ran on the unit, in the type that its operands are stored in."""
     target, whole = subject.target, budget(subject, launch)
     total = loop_weight(subject, dot.line, dot.loop_depth) * dot_operations(dot)
-    rate = target.matrix_rate.value * matrix_rate_factor(stored or dot.operand_types[0])
-    then = total / rate
-    if dot.path is MatrixPath.TENSOR:
-        slow = target.matrix_rate.value * matrix_rate_factor(dot.operand_types[0])
-        return whole.saving(matrix=total / slow - then)
-    issue = min(whole.issue, issue_seconds(target, total / 2))
-    on_unit = replace(whole, issue=whole.issue - issue, matrix=whole.matrix + then)
+    stored = cast.stored if cast is not None else dot.operand_types[0]
+    then = total / (target.matrix_rate.value * matrix_rate_factor(stored))
+    now = dot_seconds(subject, dot)
+    issue = _cast_seconds(subject, launch, dot, cast)
+    if dot.path is MatrixPath.FMA:
+        issue += issue_seconds(target, total / 2)
+    on_unit = replace(whole, issue=max(0.0, whole.issue - issue), matrix=whole.matrix - now + then)
     return 1 - on_unit.total / whole.total if whole.total else 0.0
+
+
+def _cast_seconds(subject: Subject, launch: LaunchCode, dot: DotCode, cast: CastUp | None) -> float:
+    """Of casting and scaling the operands and writing them back to where the unit reads them."""
+    slots = 0.0
+    for code in launch.lines if cast is not None else ():
+        if cast is not None and code.line in cast.lines and code.loop_depth >= dot.loop_depth:
+            items = [item for item in code.counts if item.operation in _CASTING]
+            slots += weight_of(subject, code) * sum(
+                slots_of(item, subject.target) for item in items
+            )
+    return issue_seconds(subject.target, slots * launch.facts.warps * subject.target.warp_size)
 
 
 def _sum_cost(subject: Subject, launch: LaunchCode, call: ast.Call) -> float:
