@@ -1,4 +1,7 @@
-"""A transposed copy in tiles: the compiler arranges the exchange without conflicts."""
+"""An 8-bit operand that is stored as the matrix unit reads it.
+
+A warp group multiplies it from shared memory where the copy left it.
+"""
 
 import torch
 import triton
@@ -6,17 +9,23 @@ import triton.language as tl
 
 
 @triton.jit
-def transposed(x_ptr, y_ptr, M, N, BM: tl.constexpr, BN: tl.constexpr):
+def product(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     cols = tl.program_id(1) * BN + tl.arange(0, BN)
-    tile = tl.load(x_ptr + rows[:, None] * N + cols[None, :])
-    tl.store(y_ptr + cols[:, None] * M + rows[None, :], tl.trans(tile))
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in range(0, K, BK):
+        ks = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + rows[:, None] * K + ks[None, :])
+        b = tl.load(b_ptr + cols[None, :] * K + ks[:, None])
+        total += tl.dot(a, b)
+    tl.store(c_ptr + rows[:, None] * N + cols[None, :], total)
 
 
-# kernel-lsp: workload x=f16[8192,8192]
-# kernel-lsp: reference x.T.contiguous()
-def transpose(x):
-    m, n = x.shape
-    y = torch.empty((n, m), dtype=x.dtype, device=x.device)
-    transposed[(m // 128, n // 128)](x, y, m, n, BM=128, BN=128, num_warps=8)
-    return y
+# kernel-lsp: workload a=f8e4m3[2048,2048] b=f8e4m3[2048,2048]
+# kernel-lsp: reference a.float() @ b.float().T
+def matmul(a, b):
+    m, k = a.shape
+    n = b.shape[0]
+    c = torch.empty((m, n), dtype=torch.float32, device=a.device)
+    product[(m // 64, n // 64)](a, b, c, m, n, k, BM=64, BN=64, BK=64)
+    return c
