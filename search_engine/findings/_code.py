@@ -113,7 +113,7 @@ def dot_seconds(subject: Subject, dot: DotCode) -> float:
     """Of one program's executions of a dot on the matrix unit; on the FMA pipe it is issue."""
     if dot.path is MatrixPath.FMA:
         return 0.0
-    rate = subject.target.matrix_rate.value * matrix_rate_factor(dot.operand_types[0])
+    rate = subject.target.matrix_rate.value * rate_factor(subject.target, dot.operand_types[0])
     return loop_weight(subject, dot.line, dot.loop_depth) * dot_operations(dot) / rate
 
 
@@ -122,11 +122,16 @@ def dot_operations(dot: DotCode) -> float:
     return 2.0 * math.prod(dot.tile)
 
 
-def matrix_rate_factor(element: str) -> float:
-    """Rate of the matrix unit for an operand type over that for 16 bits."""
+def rate_factor(target: Target, element: str) -> float:
+    """Rate of the matrix unit for an operand type over that for 16 bits.
+
+    fp32 operands are rounded to tf32 on NVIDIA's; AMD's takes them as they are.
+    """
     if element.startswith(("f8", "fp8", "i8", "u8", "e4m3", "e5m2")):
         return 2.0
-    return 0.5 if element in ("f32", "fp32", "tf32") else 1.0
+    if element in ("f32", "fp32", "tf32"):
+        return 0.5 if target.vendor == "nvidia" else 0.125
+    return 1.0
 
 
 def slots_of(item: InstructionCount, target: Target) -> float:

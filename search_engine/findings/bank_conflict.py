@@ -12,7 +12,8 @@ Fix
 
 Shown when
     The addresses of a line's shared accesses can be worked out from the compiler's PTX, they take
-    twice the cycles that they need or more, and this costs an estimated 5 % of the kernel's time.
+    twice the cycles that they need or more in a loop (or a thousand cycles outside one), and this
+    costs an estimated 5 % of the kernel's time.
 
 False positives
     Accesses that wait for memory or for the matrix unit anyway hide conflicts; the estimate counts
@@ -37,6 +38,8 @@ from search_engine.findings._code import (
 
 _LEAST_FACTOR = 2.0
 _LEAST_COST = 0.05
+_LEAST_CYCLES = 1_000
+"""Of a program outside loops: its first load takes as long."""
 _LANES_A_CYCLE = 128
 """Issue slots of a processor in the cycle that one more wavefront takes."""
 
@@ -59,7 +62,7 @@ class BankConflict:
         )
 
     def _judge(self, subject: Subject, launch: LaunchCode, line: int) -> Iterator[Finding]:
-        here = [item for item in launch.shared if item.line == line and _conflicts(item)]
+        here = [item for item in launch.shared if item.line == line and _matters(launch, item)]
         if not here or not subject.in_unit(line):
             return
         cost = _cost(subject, launch, here)
@@ -80,8 +83,11 @@ class BankConflict:
         )
 
 
-def _conflicts(item: SharedAccess) -> bool:
-    return item.wavefronts >= _LEAST_FACTOR * item.least_wavefronts
+def _matters(launch: LaunchCode, item: SharedAccess) -> bool:
+    if item.wavefronts < _LEAST_FACTOR * item.least_wavefronts:
+        return False
+    more = (item.wavefronts - item.least_wavefronts) * launch.facts.warps
+    return item.loop_depth > 0 or more >= _LEAST_CYCLES
 
 
 def _cost(subject: Subject, launch: LaunchCode, here: list[SharedAccess]) -> float:

@@ -109,7 +109,9 @@ def _reason(subject: Subject, launch: LaunchCode, loop: PipelinedLoop) -> str | 
         asked = isinstance(statement.iter, ast.Call) and any(
             keyword.arg == "num_stages" for keyword in statement.iter.keywords
         )
-        return None if asked else "only `tl.range(..., num_stages=...)` prefetches without a dot"
+        if asked or 0 < _narrowest(launch, loop) < _COPY_BYTES:
+            return None
+        return "only `tl.range(..., num_stages=...)` prefetches without a dot"
     if launch.facts.stages < 2:
         return f"num_stages={launch.facts.stages}"
     if _under_branch(statement):

@@ -38,8 +38,8 @@ from search_engine.findings._code import (
     dot_seconds,
     issue_seconds,
     loop_weight,
-    matrix_rate_factor,
     one_per_line,
+    rate_factor,
     slots_of,
     weight_of,
 )
@@ -117,7 +117,7 @@ def _reason(subject: Subject, dot: DotCode, cast: CastUp | None) -> str | None:
     full = dot.operand_types[0] in _FULL and dot.operand_types[0] == dot.operand_types[1]
     if dot.path is MatrixPath.TENSOR:
         if full and cast is not None:
-            rate = dot.precision or "tf32"
+            rate = "fp32" if subject.target.vendor == "amd" else dot.precision or "tf32"
             return f"at the {rate} rate: operands up-cast from {cast.stored} to fp32"
         return None
     if not dot.operand_types[0].startswith(_UNIT_TYPES):
@@ -137,7 +137,7 @@ def _cost(subject: Subject, launch: LaunchCode, dot: DotCode, cast: CastUp | Non
     target, whole = subject.target, budget(subject, launch)
     total = loop_weight(subject, dot.line, dot.loop_depth) * dot_operations(dot)
     stored = cast.stored if cast is not None else dot.operand_types[0]
-    then = total / (target.matrix_rate.value * matrix_rate_factor(stored))
+    then = total / (target.matrix_rate.value * rate_factor(target, stored))
     now = dot_seconds(subject, dot)
     issue = _cast_seconds(subject, launch, dot, cast)
     if dot.path is MatrixPath.FMA:

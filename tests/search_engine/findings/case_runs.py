@@ -51,12 +51,12 @@ class CaseFile:
         return [f for subject in self.subjects for check in CHECKS for f in check.findings(subject)]
 
 
-def run_files(paths: Sequence[Path], scratch: Path, target: str = "sm_90") -> dict[str, CaseFile]:
-    """All files by the stem of their names."""
+def run_files(paths: Sequence[Path], scratch: Path, target: str = "sm_90") -> dict[Path, CaseFile]:
+    """All files by their path."""
     return asyncio.run(_run_files(paths, scratch, target))
 
 
-async def _run_files(paths: Sequence[Path], scratch: Path, target: str) -> dict[str, CaseFile]:
+async def _run_files(paths: Sequence[Path], scratch: Path, target: str) -> dict[Path, CaseFile]:
     executor = LocalExecutor(
         sys.executable,
         scratch,
@@ -68,7 +68,7 @@ async def _run_files(paths: Sequence[Path], scratch: Path, target: str) -> dict[
         files = await asyncio.gather(*(_run_file(executor, path, target) for path in paths))
     finally:
         await executor.close()
-    return {file.path.stem: file for file in files}
+    return {file.path: file for file in files}
 
 
 async def _run_file(executor: LocalExecutor, path: Path, target: str) -> CaseFile:
@@ -134,8 +134,8 @@ def _main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         target = next((a for a in sys.argv[1:] if a in ("sm_80", "sm_89", "gfx942")), "sm_90")
         paths = [Path(a).resolve() for a in sys.argv[1:] if a.endswith(".py")]
-        for name, file in run_files(paths, Path(scratch), target).items():
-            print(f"== {name}", *file.problems)
+        for path, file in run_files(paths, Path(scratch), target).items():
+            print(f"== {path}", *file.problems)
             for item in sorted(file.findings(), key=lambda f: -f.cost):
                 rule = f" [{item.rule}]" if item.rule else ""
                 print(f"  {item.cost:.2f} {item.line + 1}: {item.code} {item.message}{rule}")

@@ -21,13 +21,13 @@ INNOCENT = sorted(path.stem for path in CASES.glob("*_innocent.py"))
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> dict[str, CaseFile]:
+def files(tmp_path_factory) -> dict[Path, CaseFile]:
     return run_files(sorted(CASES.glob("*.py")), tmp_path_factory.mktemp("cases"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_pattern_is_found_on_its_line(files: dict[str, CaseFile], name: str) -> None:
-    file = files[f"{name}_bad"]
+def test_the_pattern_is_found_on_its_line(files: dict[Path, CaseFile], name: str) -> None:
+    file = files[CASES / f"{name}_bad.py"]
     assert not file.problems
     found = {(item.line, item.code) for item in file.findings()}
     wanted = set(expected(file.path.read_text()))
@@ -39,20 +39,20 @@ def test_the_pattern_is_found_on_its_line(files: dict[str, CaseFile], name: str)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_kernel_without_the_pattern_is_left_alone(
-    files: dict[str, CaseFile], name: str
+    files: dict[Path, CaseFile], name: str
 ) -> None:
-    file = files[f"{name}_good"]
+    file = files[CASES / f"{name}_good.py"]
     assert not file.problems
     assert file.subjects
     assert all(subject.launches for subject in file.subjects)
-    codes = {code for _, code in expected(files[f"{name}_bad"].path.read_text())}
+    codes = {code for _, code in expected(files[CASES / f"{name}_bad.py"].path.read_text())}
     wrong = [item for item in file.findings() if item.code in codes]
     assert not wrong, "\n".join(f"{item.line + 1}: {item.code} {item.message}" for item in wrong)
 
 
 @pytest.mark.parametrize("name", INNOCENT)
-def test_what_only_looks_slow_is_left_alone(files: dict[str, CaseFile], name: str) -> None:
-    file = files[name]
+def test_what_only_looks_slow_is_left_alone(files: dict[Path, CaseFile], name: str) -> None:
+    file = files[CASES / f"{name}.py"]
     assert not file.problems
     assert all(subject.launches for subject in file.subjects)
     found = [f"{item.line + 1}: {item.code} {item.message}" for item in file.findings()]
