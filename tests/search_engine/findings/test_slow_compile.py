@@ -29,14 +29,14 @@ def test_seconds_of_the_slowest_stage_and_the_divisions_behind_them() -> None:
     assert item.message == (
         "compiles in 14 s, 12 s of it in ptxas: 7,000 instructions, 2,080 divisions here"
     )
-    assert item.cost == 0
+    assert item.cost < 0.05
 
 
 def test_long_code_is_shown_without_a_clock() -> None:
     code = launch(at(EXPONENT, (Op.SPECIAL, 0, 4000), (Op.OTHER, 0, 9000)), instructions=20_000)
     (item,) = found(SlowCompile(), subject(KERNEL, code))
     assert item.message == "20,000 instructions, more than the instruction cache holds"
-    assert item.cost > 0
+    assert item.cost > 0.05
 
 
 def test_no_single_line_is_to_blame() -> None:
