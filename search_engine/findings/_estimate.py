@@ -105,13 +105,13 @@ def times_without(
     """The same if the parameter ``once`` were read a single time."""
     target = subject.target
     memory = cached = 0.0
-    for item in reads(trace):
+    for item in reads(subject, trace):
         if item.argument == once:
             memory, cached = memory + item.tensor_bytes, cached + item.tensor_bytes
         else:
             memory += _from_memory(target, trace, code, item)
             cached += 0.0 if item.tensor_bytes <= _PRIVATE_CACHE_BYTES else item.fetched
-    known = {item.argument for item in reads(trace)}
+    known = {item.argument for item in reads(subject, trace)}
     others = [
         item for item in trace.accesses if item.argument not in known or item.kind.value != "load"
     ]
@@ -139,14 +139,14 @@ def _from_memory(
 ) -> float:
     """Bytes of a parameter that come from memory; what is read again soon comes from a cache."""
     cache = _CACHE_SHARE * target.l2_bytes
-    if item.asked <= item.tensor_bytes or item.tensor_bytes <= cache:
-        return min(item.asked, item.tensor_bytes)
+    if item.apart <= item.tensor_bytes or item.tensor_bytes <= cache:
+        return min(item.apart, item.tensor_bytes)
     if not _private(trace, item):
         return item.tensor_bytes  # programs that run together share it through the cache
     running = min(trace.programs, resident_programs(target, code))
     held = running * _pass_bytes(trace)
     missed = max(0.0, 1 - cache / held) if held else 0.0
-    return item.tensor_bytes + missed * (item.asked - item.tensor_bytes)
+    return item.tensor_bytes + missed * (item.apart - item.tensor_bytes)
 
 
 def _pass_bytes(trace: LaunchTrace) -> float:

@@ -14,18 +14,19 @@ _SECTOR_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class ArgumentReads:
-    """All loads of one parameter. ``asked`` estimates the bytes that the whole launch asks for.
+    """All loads of one parameter, as an estimate for the whole launch.
 
-    ``distinct`` estimates the same with each byte once a line, if no two programs share any.
+    ``asked`` are the bytes of all loads. ``apart`` leaves out what loads of the same loop read of
+    each other: that is in the processor's own cache. ``fetched`` is ``apart`` in sectors of 32
+    bytes, which the caches deliver whole.
     """
 
     argument: str
     accesses: tuple[LineAccess, ...]
     """In the order of their lines."""
     asked: float
+    apart: float
     fetched: float
-    """The same in whole sectors of 32 bytes: what the caches deliver."""
-    distinct: float
     tensor_bytes: int
 
     @property
@@ -44,24 +45,40 @@ def scale(trace: LaunchTrace) -> float:
     return trace.programs / trace.sampled
 
 
-def reads(trace: LaunchTrace) -> tuple[ArgumentReads, ...]:
+def reads(subject: Subject, trace: LaunchTrace) -> tuple[ArgumentReads, ...]:
     """Loads by parameter, where the size of the tensor is known."""
     found: dict[str, list[LineAccess]] = {}
     for item in trace.accesses:
         if item.kind is OperationKind.LOAD and item.argument and item.tensor_bytes > 0:
             found.setdefault(item.argument, []).append(item)
-    return tuple(_reads(trace, name, items) for name, items in found.items())
+    return tuple(_reads(subject, trace, name, items) for name, items in found.items())
 
 
-def _reads(trace: LaunchTrace, argument: str, found: list[LineAccess]) -> ArgumentReads:
+def _reads(
+    subject: Subject, trace: LaunchTrace, argument: str, found: list[LineAccess]
+) -> ArgumentReads:
+    tensor_bytes = max(item.tensor_bytes for item in found)
+    loops: dict[int | None, list[LineAccess]] = {}
+    for item in found:
+        loop = innermost_loop(subject, item.line)
+        loops.setdefault(loop.span.line if loop is not None else None, []).append(item)
+    bytes_of = [[scale(trace) * item.bytes for item in items] for items in loops.values()]
+    sectors_of = [
+        [scale(trace) * _SECTOR_BYTES * item.sectors for item in items] for items in loops.values()
+    ]
     return ArgumentReads(
         argument,
         tuple(sorted(found, key=lambda item: item.line)),
-        scale(trace) * sum(item.bytes for item in found),
-        scale(trace) * _SECTOR_BYTES * sum(item.sectors for item in found),
-        scale(trace) * sum(item.distinct_bytes for item in found),
-        max(item.tensor_bytes for item in found),
+        sum(map(sum, bytes_of)),
+        sum(_together(parts, tensor_bytes) for parts in bytes_of),
+        sum(_together(parts, tensor_bytes) for parts in sectors_of),
+        tensor_bytes,
     )
+
+
+def _together(parts: list[float], tensor_bytes: int) -> float:
+    """Bytes of loads that run side by side: at most the whole tensor, or what one of them asks."""
+    return min(sum(parts), max(*parts, tensor_bytes))
 
 
 def innermost_loop(subject: Subject, line: int) -> Loop | None:

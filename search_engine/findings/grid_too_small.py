@@ -14,7 +14,7 @@ Fix
 
 Shown when
     A traced launch fills at most three quarters of the processors, and one program's reads, writes,
-    matrix products or chain of loads take an estimated 2 us or more. Launches that end about as
+    matrix products or chain of loads take an estimated 3 us or more. Launches that end about as
     soon as they start are left alone.
 
 False positives
@@ -42,7 +42,7 @@ from search_engine.findings._launch import (
 from search_engine.findings._trace import iterations, loads_by_loop
 
 _MOST_BUSY = 0.75
-_LEAST_S = 2e-6
+_LEAST_S = 3e-6
 """Below this a program is over before the next launch could have started."""
 
 

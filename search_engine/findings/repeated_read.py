@@ -15,9 +15,9 @@ Fix
 
 Shown when
     A parameter's loads ask for at least 1.5 times the size of its tensor, and reading it once would
-    save an estimated tenth of the launch or more. Data that stays in a processor's own cache is
-    free in that estimate, data in the L2 cache costs half, and what hides behind matrix products
-    costs nothing.
+    save an estimated tenth of the launch or more (a fifth where there is a matrix product). Data
+    that stays in a processor's own cache is free in that estimate, data in the L2 cache costs half,
+    and what hides behind matrix products costs nothing.
 
 False positives
     The traffic is counted, where it is served from is estimated: a cache can hold more or less
@@ -39,6 +39,8 @@ from search_engine.findings._trace import ArgumentReads, certain, reads, size, t
 
 _LEAST_TIMES = 1.5
 _LEAST_COST = 0.1
+_LEAST_COST_OF_PRODUCT = 0.2
+"""Tiles of any size read their operands several times."""
 _PRODUCT_RULES = ("widen-matmul-tiles", "group-programs")
 _ROW_RULES = ("online-reduction", "one-block-per-row", "several-rows-per-program")
 
@@ -55,7 +57,7 @@ class RepeatedRead:
         """One for each parameter, at the load that repeats."""
         told: set[int] = set()
         for trace, code in traced_launches(subject):
-            for item in reads(trace) if certain(trace) else ():
+            for item in reads(subject, trace) if certain(trace) else ():
                 if item.times >= _LEAST_TIMES and _anchor(item) not in told:
                     for found in self._judge(subject, trace, code, item):
                         told.add(found.line)
@@ -64,12 +66,12 @@ class RepeatedRead:
     def _judge(
         self, subject: Subject, trace: LaunchTrace, code: LaunchCode | None, item: ArgumentReads
     ) -> Iterator[Finding]:
+        product = code is not None and bool(code.dots)
         now = launch_times(subject, trace, code).total
         once = times_without(subject, trace, code, item.argument).total
         cost = (now - once) / (now + LAUNCH_S)
-        if cost < _LEAST_COST:
+        if cost < (_LEAST_COST_OF_PRODUCT if product else _LEAST_COST):
             return
-        product = code is not None and bool(code.dots)
         launch = launch_at(subject, trace.line)
         yield finding(
             self,

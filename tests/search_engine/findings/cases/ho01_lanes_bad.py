@@ -1,4 +1,4 @@
-"""A blend of images, a whole image of 3 x 224 x 224 in one block of the next power of two."""
+"""A blend of images, a whole image of 3 x 112 x 112 in one block of the next power of two."""
 
 import torch
 import triton
@@ -16,7 +16,7 @@ def blend(a_ptr, b_ptr, out_ptr, n, alpha, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, mixed, mask=keep)
 
 
-# kernel-lsp: workload a=f32[512,150528] b=f32[512,150528] alpha=0.5
+# kernel-lsp: workload a=f32[512,37632] b=f32[512,37632] alpha=0.5
 def blended(a, b, alpha):
     out = torch.empty_like(a)
     n = a.shape[1]
