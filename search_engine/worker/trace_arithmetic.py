@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from search_engine.worker import trace_reductions
 from search_engine.worker.trace_speed import Replacement
 
 ASSEMBLY = "inline assembly"
@@ -46,50 +47,20 @@ def replacements(steered: Callable[[], None], unknown: Unknown) -> list[Replacem
         (builder, "create_inline_asm", _assembly(interpreter, unknown)),
         *((builder, name, _nothing) for name in ("create_print", "create_assert", "create_assume")),
         (interpreter, "_convert_float", _conversion(interpreter._convert_float)),
-        *_reductions(interpreter, steered),
+        (interpreter.ReduceOps, "min_max", _extreme(interpreter.ReduceOps.min_max, steered)),
+        *trace_reductions.replacements(steered),
     ]
 
 
-def _reductions(interpreter: Any, steered: Callable[[], None]) -> list[Replacement]:
-    """Element-wise Python is too slow for floats that are made up anyway."""
-    reduce, scan = interpreter.ReduceOps, interpreter.ScanOps
-    whole, along, extreme = reduce.generic_reduce, scan.generic_scan, reduce.min_max
-
-    def generic_reduce(self: Any, input: Any) -> Any:
-        steered()
-        return _first(self, input) if _has_floats(input) else whole(self, input)
-
-    def generic_scan(self: Any, input: Any) -> Any:
-        steered()
-        return list(input) if _has_floats(input) else along(self, input)
+def _extreme(original: Callable[..., Any], steered: Callable[[], None]) -> Callable[..., Any]:
+    """Positions of extremes come from floats and may be indices."""
 
     def min_max(self: Any, input: Any, val_reduce_op: Any, idx_reduce_op: Any = None) -> Any:
         if idx_reduce_op is not None:
             steered()
-        return extreme(self, input, val_reduce_op, idx_reduce_op)
+        return original(self, input, val_reduce_op, idx_reduce_op)
 
-    return [(reduce, "generic_reduce", generic_reduce), (scan, "generic_scan", generic_scan),
-            (reduce, "min_max", min_max)]  # fmt: skip
-
-
-def _first(reduction: Any, input: Any) -> list[Any]:
-    """The first element along the reduced axis, in the shape of a result."""
-    import numpy as np
-
-    made: list[Any] = []
-    for item in input:
-        data, axis = item.handle.data, reduction.axis
-        if axis is None:
-            first = data.reshape(-1)[0]
-            first = np.full((1,) * data.ndim, first) if reduction.keep_dims else first.item()
-        else:
-            first = np.take(data, [0] if reduction.keep_dims else 0, axis=axis)
-        made.append(reduction.to_tensor(first, item.dtype))
-    return made
-
-
-def _has_floats(input: Any) -> bool:
-    return any(item.dtype.is_floating() for item in input)
+    return min_max
 
 
 def _noted(original: Callable[..., Any], note: Callable[[], None]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 from search_engine.domain.access import LaunchTrace
 from search_engine.worker.trace_draws import draw_at, stored, unit
@@ -92,17 +92,14 @@ class Launch:
     def at_iteration(self, line: int, is_while: bool) -> None:
         """Called before each iteration of a loop."""
         if time.monotonic() > self.deadline:
-            if self._trail is None:
-                self.notes["a program took too long: counts cover the beginning of its work"] = None
-            raise Stopped
+            self._stop("a program took too long: counts cover the beginning of its work")
         if not is_while:
             return
         state = self._tiles, self._last
         if self._seen.get(line) == state:
             self._spins[line] += 1
             if self._spins[line] > _MOST_SPINS:
-                self.notes["a program waits for another one and was stopped there"] = None
-                raise Stopped
+                self._stop("a program waits for another one and was stopped there")
             return
         self._seen[line] = state
         self._spins[line] = 0
@@ -124,18 +121,23 @@ class Launch:
     def atomic(self, access: Access, kind: Any, operation: Any, values: tuple[Any, ...]) -> Any:
         """Count an atomic; the old values.
 
-        Of single integers they are what earlier sampled programs left; others are as loaded.
+        Of single integers they are what earlier sampled programs left, and zero at first where they
+        are not known: counters and locks. Others are as loaded.
         """
         self._count(access)
-        self._written(access)
         if access.addresses.size > 1 or access.active is not None or access.dtype.kind not in "iu":
+            self._written(access)
             return self._values(access, kind)
         import numpy as np
 
         address = int(access.addresses.item(0))
         old = self._cells.get(address)
         if old is None:
-            old = int(self._values(access, kind).item(0))
+            region = self._space.region(address)
+            old = 0
+            if region is not None and region.contents is not None and region.written_by is None:
+                old = int(taken(region, access).item(0))
+        self._written(access)
         if len(self._cells) < _MOST_CELLS:
             self._cells[address] = operation(old, *(int(value.item(0)) for value in values))
         return np.array([old]).astype(access.dtype)
@@ -163,6 +165,11 @@ class Launch:
             loops=self._loops.totals(self.sampled),
             notes=tuple(self.notes),
         )
+
+    def _stop(self, note: str) -> NoReturn:
+        if self._trail is None:
+            self.notes[note] = None
+        raise Stopped
 
     def _count(self, access: Access) -> None:
         if access.addresses.size > 1:
