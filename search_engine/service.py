@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 from search_engine.archive.executor import ArchivedExecutor
+from search_engine.archive.facts_cache import FactsCache
 from search_engine.archive.sqlite import ArchiveError, RunKey, SqliteArchive
-from search_engine.diagnose import diagnose
+from search_engine.diagnosis import DEFAULT_TARGET, Diagnosis, known_targets
 from search_engine.domain.codec import encode
 from search_engine.domain.event import Finished, StateChanged
 from search_engine.domain.job import Completed, Lane, ProbeJob, ProbeReply, Refusal
@@ -29,6 +30,7 @@ from search_engine.domain.run import (
 )
 from search_engine.domain.target import Device, Environment, Target
 from search_engine.edits import hunks, transplant, unified_diff
+from search_engine.execution.capacity import compile_workers, interpret_workers, memory_bytes
 from search_engine.execution.device_lock import hold
 from search_engine.execution.gpu_load import GpuLoad, gpu_load
 from search_engine.execution.interpreter_choice import find_python
@@ -36,9 +38,12 @@ from search_engine.execution.local import LocalExecutor
 from search_engine.execution.recording import RecordSummary, record
 from search_engine.execution.scratch import scratch_folder
 from search_engine.execution.signals import on_termination
+from search_engine.execution.staging import default_cache_folder
+from search_engine.frontends.ignore_comments import ignore_comments
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.unit import find_unit
 from search_engine.frontends.workload import declare, parse_workloads, workload_refusal
+from search_engine.interpreters import Interpreters, local_executors
 from search_engine.report import card, document, make_report, stopped_report
 from search_engine.request import (
     Prepared,
@@ -54,6 +59,7 @@ from search_engine.targets.registry import target_named
 
 __all__ = [
     "ArchiveError",
+    "Diagnosis",
     "RecordSummary",
     "RequestError",
     "RunRequest",
@@ -61,12 +67,14 @@ __all__ = [
     "archive_runs",
     "card",
     "declare",
-    "diagnose",
+    "diagnosis",
     "document",
     "failed_report",
     "find_python",
     "find_unit",
     "hunks",
+    "ignore_comments",
+    "known_targets",
     "on_termination",
     "optimize",
     "parse_module",
@@ -81,10 +89,7 @@ __all__ = [
     "workload_refusal",
 ]
 
-DEFAULT_TARGET = "sm_90"
-"""Compiled for where no device says otherwise."""
 _PROBE_DEADLINE_SECONDS = 60.0
-_LEAST_MEMORY_BYTES = 12 * 1024**3
 _BUSY_WAIT_SECONDS = 60.0
 _BUSY_POLL_SECONDS = 2.0
 
@@ -111,6 +116,21 @@ async def probe(python: Path, cwd: Path) -> ProbeReply | Refusal | str:
             return await _probe(executor)
         finally:
             await executor.close()
+
+
+@contextlib.asynccontextmanager
+async def diagnosis() -> AsyncGenerator[Diagnosis]:
+    """What answers requests about files; at the end every worker is gone.
+
+    Facts are kept in the user's cache folder, for this process and others.
+    """
+    store = FactsCache(default_cache_folder() / "facts.sqlite")
+    with contextlib.closing(store), scratch_folder() as scratch:
+        made = Diagnosis(Interpreters(store, local_executors(scratch), compile_workers()))
+        try:
+            yield made
+        finally:
+            await made.close()
 
 
 def archive_runs(archive: Path, unit_hash: str) -> tuple[RunReport, ...]:
@@ -218,9 +238,9 @@ async def _executor(request: RunRequest) -> AsyncGenerator[LocalExecutor]:
             str(python),
             request.cwd or request.root,
             request.env,
-            compile_workers=_compile_workers(),
-            memory_bytes=_memory_bytes(),
-            interpret_workers=max(1, min(4, _cores() - 1)),
+            compile_workers=compile_workers(),
+            memory_bytes=memory_bytes(),
+            interpret_workers=interpret_workers(),
             scratch=scratch,
         )
         try:
@@ -229,27 +249,9 @@ async def _executor(request: RunRequest) -> AsyncGenerator[LocalExecutor]:
             await executor.close()
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _compile_workers() -> int:
-    """One on a two-core machine, so that the editor stays quick; most of a larger one."""
-    return max(1, min(16, _cores() - 2))
-
-
 def _device_files() -> bool:
     """Whether a GPU's device file is there; a guess that only decides what is started early."""
     return Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
-
-
-def _memory_bytes() -> int:
-    """Address space of a worker without a device: three quarters of this machine's memory.
-
-    torch and Triton map several GB before they do anything, hence the lower bound.
-    """
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(_LEAST_MEMORY_BYTES, physical * 3 // 4)
 
 
 async def _probe(executor: Executor) -> ProbeReply | Refusal | str:

@@ -27,11 +27,14 @@ SEARCH_ENGINE = (
     "execution",
     "request",
     "facts",
+    "interpreters",
     "diagnose",
+    "diagnosis",
     "runner",
     "report",
     "service",
     "host",
+    "facts_host",
 )
 WORKER_MAY_IMPORT = ("domain", "execution.wire", "worker")
 HEAVY = {"torch", "triton", "ray", "openai", "numpy"}
@@ -134,6 +137,7 @@ def test_broad_excepts_stand_in_the_named_places_only() -> None:
         "kernel_lsp/cli.py",  # CLI main
         "kernel_lsp/protocol/base.py",  # request guard
         "kernel_lsp/analyser.py",  # producer guard of the server
+        "search_engine/diagnose.py",  # producer guard of the checks
         "search_engine/proposers/rules.py",  # producer guard of the search
         "search_engine/worker/main.py",  # worker loop
     }

@@ -152,38 +152,6 @@ def test_launch_in_another_file_is_refused(
     assert "no function in this file launches it" in err
 
 
-def test_diagnose_prints_a_document_of_the_schema(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import jsonschema
-
-    path = write(tmp_path, declaration="# kernel-lsp: workload y=f32[8]")
-    code, out, _ = run(capsys, "diagnose", str(path), "--format", "json")
-    assert code == 0
-    document = json.loads(out)
-    schema = json.loads((Path(__file__).parents[3] / "schemas" / "diagnose.json").read_text())
-    jsonschema.validate(document, schema)
-    assert "KL802" in {finding["code"] for finding in document["findings"]}
-    assert main(["diagnose", str(path), "--fail-on-warning"]) == 1
-
-
-def test_diagnose_refuses_an_unknown_target(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write(tmp_path, declaration="# nothing")
-    code, out, err = run(capsys, "diagnose", "--target", "sm_12", str(path))
-    assert (code, out) == (2, "")
-    assert "unknown target 'sm_12'; known targets are sm_80" in err
-    assert run(capsys, "diagnose", "--target", "sm_90", str(path))[0] == 0
-
-
-def test_diagnose_says_nothing_about_a_kernel_that_is_ready(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = run(capsys, "diagnose", str(write(tmp_path)))
-    assert (code, out) == (0, "")
-
-
 def test_record_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "record")
     assert code == 2
