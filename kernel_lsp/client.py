@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kernel_lsp.features.diagnostics import Diagnostic
+from kernel_lsp.listings import ListingPlace
 from kernel_lsp.snapshot import Snapshot
 from search_engine.domain.candidate import TextEdit
 
@@ -59,6 +60,10 @@ class Client(Protocol):
         """Ask for the lenses again."""
         ...
 
+    def refresh_hints(self) -> None:
+        """Ask for the inlay hints again."""
+        ...
+
     def show(self, level: Level, text: str) -> None:
         """Show a message that does not take the keyboard."""
         ...
@@ -93,4 +98,8 @@ class Client(Protocol):
 
     async def show_document(self, path: str) -> bool:
         """Open a file for reading; False if the editor cannot."""
+        ...
+
+    async def show_listing(self, place: ListingPlace) -> bool:
+        """Open machine code at its row; False if the editor cannot."""
         ...

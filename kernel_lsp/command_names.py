@@ -10,6 +10,8 @@ COMMAND_NAMES = (
     "kernelLsp.apply",
     "kernelLsp.verify",
     "kernelLsp.details",
+    "kernelLsp.ignore",
+    "kernelLsp.listing",
     "kernelLsp.declareWorkload",
     "kernelLsp.recordWorkloads",
     "kernelLsp.trustWorkspace",

@@ -6,13 +6,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from kernel_lsp import edits
 from kernel_lsp.client import FileEdit, Level
 from kernel_lsp.edits import EditRefused
+from kernel_lsp.facts.service import NoListing
 from kernel_lsp.features.blockers import blocker, explain, helper_blocker
 from kernel_lsp.features.evidence import Review, review
+from kernel_lsp.features.finding_actions import place_of
 from kernel_lsp.features.report import report
 from kernel_lsp.features.state import FileState, UnitState
 from kernel_lsp.jobs import Conflict
@@ -121,12 +123,36 @@ async def trust_workspace(session: Session, argument: Argument) -> Answer:
 async def details(session: Session, argument: Argument) -> Answer:
     """Show or hide per-line diagnostics of a kernel: ``{uri, kernel, show?}``."""
     state, unit = await _unit(session, argument)
-    key = (state.snapshot.uri, unit.name)
-    show = bool(argument.get("show", key not in session.details))
-    (session.details.add if show else session.details.discard)(key)
-    session.publish(state.snapshot.uri)
+    show = bool(argument.get("show", not unit.details))
+    uri = state.snapshot.uri
+    session.details[(uri, unit.name)] = show
+    if show:
+        session.facts.ask(uri, unit.name)
+    session.publish(uri)
     session.client.refresh_lenses()
     return {"shown": show}
+
+
+async def ignore(session: Session, argument: Argument) -> Answer:
+    """Hide a finding by a comment: the ``data`` of the action, for editors that resolve none."""
+    return await _make_edit(session, await edit_for(session, {**argument, "action": "ignore"}))
+
+
+async def listing(session: Session, argument: Argument) -> Answer:
+    """Show machine code: ``{uri, kernel?, line?, target?}``, at the first row of the line."""
+    state, unit = await _unit(session, argument)
+    line = argument.get("line")
+    target = argument.get("target") or session.listing_target(state, unit)
+    try:
+        found = await session.facts.listing(
+            state.snapshot, unit.name, str(target), line if isinstance(line, int) else None
+        )
+    except NoListing as problem:
+        raise CommandRefused(f"no machine code of {unit.name}: {problem}") from problem
+    place = await session.analyser.in_thread(lambda: session.listings.keep(found, state.snapshot))
+    if not argument.get("quiet") and not await session.client.show_listing(place):
+        session.client.show(Level.INFO, f"the machine code stands in {place.path}")
+    return {"path": str(place.path), "row": place.row, "target": found.target}
 
 
 async def explain_kernel(session: Session, argument: Argument) -> Answer:
@@ -153,6 +179,8 @@ COMMANDS = (
     Command("kernelLsp.apply", apply),
     Command("kernelLsp.verify", verify),
     Command("kernelLsp.details", details),
+    Command("kernelLsp.ignore", ignore),
+    Command("kernelLsp.listing", listing),
     Command("kernelLsp.declareWorkload", declare_workload),
     Command("kernelLsp.recordWorkloads", record_workloads),
     Command("kernelLsp.trustWorkspace", trust_workspace),
@@ -171,11 +199,25 @@ async def edit_for(session: Session, data: Argument) -> FileEdit:
         raise EditRefused("the file is being edited; try again")
     if data.get("action") == "declare":
         return await session.analyser.in_thread(lambda: edits.declaring(name, snapshot))
+    if data.get("action") == "ignore":
+        return _ignoring(session.state(snapshot), data)
     offer = session.offers.find(str(data.get("runId")), str(data.get("candidateId")))
     if offer is None:
         raise EditRefused("this rewrite is no longer known; run the search again")
     make = edits.reverting if data.get("action") == "revert" else edits.applying
     return await session.analyser.in_thread(lambda: make(offer, snapshot))
+
+
+def _ignoring(state: FileState, data: Argument) -> FileEdit:
+    view = state.snapshot.unit(str(data.get("kernel")), str(data.get("unitHash")))
+    unit = next((unit for unit in state.units if unit.view is view), None)
+    index = data.get("index")
+    if unit is None or unit.view.hash != data.get("unitHash") or not isinstance(index, int):
+        raise EditRefused("the kernel has changed")
+    finding = place_of(state, unit, str(data.get("code")), index)
+    if finding is None:
+        raise EditRefused("the finding is gone")
+    return edits.ignoring(finding, state.snapshot, unit.name)
 
 
 def _explain_helper(state: FileState, argument: Argument) -> str:
@@ -264,7 +306,8 @@ def _run_request(
         "env": {**_device_environment(settings.device), **worker.env},
         "effort": settings.effort,
         "budget": settings.budget_request,
-        "target": settings.target,
+        "target": settings.run_target(state.device),
+        "rules": _rules(argument),
         "archive": session.archive_path(settings),
         "open_documents": {
             document.path: document.text
@@ -285,6 +328,12 @@ def _run_settings(settings: Settings, argument: Argument) -> Settings:
         return override(settings, merge(wanted))
     except ValueError as error:
         raise CommandRefused(str(error)) from error
+
+
+def _rules(argument: Argument) -> list[str]:
+    """Rewrite rules that a run is led by; none for all of them."""
+    rules = cast("list[Any]", argument.get("rules") or [])
+    return [str(rule) for rule in rules]
 
 
 def _device_environment(device: str) -> dict[str, str]:

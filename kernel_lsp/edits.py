@@ -1,4 +1,4 @@
-"""The edit behind "Apply", "Revert" and "Declare": computed for the text in the buffer, or refused.
+"""Edits behind "Apply", "Revert", "Declare" and "Ignore": for the text in the buffer, or refused.
 
 A verdict holds for one form of a unit. If the unit in the buffer has another hash the edit is
 refused; text is never merged into verified code.
@@ -6,12 +6,18 @@ refused; text is never merged into verified code.
 
 from __future__ import annotations
 
+import re
+
 from kernel_lsp import engine
 from kernel_lsp.client import FileEdit
 from kernel_lsp.engine import Version
 from kernel_lsp.offers import Offer
+from kernel_lsp.positions import body
 from kernel_lsp.snapshot import Snapshot, UnitView
 from search_engine.domain.candidate import TextEdit, apply_edits
+from search_engine.domain.finding import Finding
+
+_IGNORE = re.compile(r"#[ \t]*kernel-lsp:[ \t]*ignore[ \t]*\[(?P<names>[^\]\n]*)\]")
 
 
 class EditRefused(Exception):
@@ -55,6 +61,25 @@ def declaring(name: str, snapshot: Snapshot) -> FileEdit:
     start = snapshot.line_start(view.unit.entry.span.start)
     edits = (TextEdit(start, start, lines),)
     return FileEdit(snapshot, edits, f"Declare a workload for {name}", None, name)
+
+
+def ignoring(finding: Finding, snapshot: Snapshot, kernel: str) -> FileEdit:
+    """The edit that hides a finding by a comment on its line."""
+    line = snapshot.lines[finding.line]
+    start = snapshot.starts[finding.line]
+    known = _IGNORE.search(line)
+    code = body(line).rstrip()
+    if known is not None:
+        at, text = known.end("names"), f", {finding.name}"
+    elif code.endswith("\\") or '"""' in code or "'''" in code:
+        at, indent = 0, code[: len(code) - len(code.lstrip())]
+        end = line[len(body(line)) :] or "\n"
+        text = f"{indent}# kernel-lsp: ignore[{finding.name}]{end}"
+    else:
+        at, text = len(code), f"  # kernel-lsp: ignore[{finding.name}]"
+    offset = start + len(line[:at].encode())
+    edits = (TextEdit(offset, offset, text),)
+    return FileEdit(snapshot, edits, f"Ignore {finding.name}", None, kernel)
 
 
 def _replace(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from search_engine.domain.candidate import TextEdit
+from search_engine.domain.finding import Finding
 from search_engine.domain.kernel import Entry, Module, Unit
 from search_engine.domain.run import RunReport
 from search_engine.domain.workload import Workload, WorkloadProblem
@@ -22,6 +24,14 @@ class Version:
 
     text: str
     unit: Unit
+
+
+class IgnoreComment(Protocol):
+    """A comment that hides findings."""
+
+    def hides(self, finding: Finding) -> bool:
+        """True if the comment is about this finding."""
+        ...
 
 
 def preload() -> None:
@@ -48,6 +58,20 @@ def workloads_of(
     from search_engine import service
 
     return service.all_workloads(module, Path(root))
+
+
+def default_target() -> str:
+    """The target where nothing says otherwise."""
+    from search_engine import service
+
+    return service.DEFAULT_TARGET
+
+
+def ignore_comments(module: Module) -> tuple[IgnoreComment, ...]:
+    """The comments of a file that hide findings."""
+    from search_engine import service
+
+    return service.ignore_comments(module)
 
 
 def refusal(module: Module, unit: Unit, workload: Workload | None) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``state`` holds archive, logs, trust and diffs; ``config`` the user's settings file.
+    """``state`` holds archive, logs, trust, diffs and listings; ``config`` the user's settings.
 
     ``cache`` holds what can be made again.
     """
@@ -38,6 +38,11 @@ class Places:
     def diffs(self) -> Path:
         """Diffs written for editors that cannot show a candidate otherwise."""
         return self.state / "diffs"
+
+    @property
+    def listings(self) -> Path:
+        """Machine code written for editors."""
+        return self.state / "listings"
 
     @property
     def user_settings(self) -> Path:

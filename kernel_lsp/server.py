@@ -157,6 +157,7 @@ def serve(log_level: str = "INFO", command: tuple[str, ...] | None = None) -> No
 
 
 def _make_session(server: KernelServer, places: Places, command: tuple[str, ...] | None) -> Session:
+    from kernel_lsp.facts.host import FactsLauncher, facts_command
     from kernel_lsp.host import HostLauncher, host_command
     from kernel_lsp.session import Session
     from kernel_lsp.trust import TrustStore
@@ -168,6 +169,9 @@ def _make_session(server: KernelServer, places: Places, command: tuple[str, ...]
         workspace=Workspace(places.user_settings),
         trust=TrustStore.load(places.trust),
         launcher=HostLauncher(command or host_command(), str(places.state)),
+        facts_launcher=FactsLauncher(
+            (*command, "facts") if command else facts_command(), str(places.state)
+        ),
         latencies=server.latencies,
     )
 

@@ -9,15 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kernel_lsp import engine
 from kernel_lsp.analyser import Analyser
 from kernel_lsp.archived import load_offers, make_offer
 from kernel_lsp.client import Client, Level
 from kernel_lsp.documents import Change, Document
+from kernel_lsp.facts.host import FactsLauncher
+from kernel_lsp.facts.service import Facts, Scope
 from kernel_lsp.features.diagnostics import diagnostics
 from kernel_lsp.features.state import FileState, UnitState
 from kernel_lsp.host import HostLauncher
 from kernel_lsp.jobs import Jobs
 from kernel_lsp.latency import Latencies
+from kernel_lsp.listings import Listings
 from kernel_lsp.offers import OfferBook
 from kernel_lsp.places import Places, find_devices
 from kernel_lsp.positions import Encoding
@@ -31,6 +35,12 @@ from search_engine.domain.run import ExitReason, Outcome
 
 log = logging.getLogger(__name__)
 
+FORMS_REMEMBERED = 1000
+"""Of units that were looked up in the archive; every edit inside one makes a new form."""
+
+TOGETHER_SECONDS = 0.05
+"""Facts that arrive within this time are shown in one publish."""
+
 
 @dataclass(slots=True)
 class Session:
@@ -42,23 +52,33 @@ class Session:
     trust: TrustStore
     jobs: Jobs = field(init=False)
     launcher: HostLauncher = field(repr=False)
+    facts_launcher: FactsLauncher = field(repr=False)
+    facts: Facts = field(init=False)
+    listings: Listings = field(init=False)
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     offers: OfferBook = field(default_factory=OfferBook)
     latencies: Latencies = field(default_factory=Latencies)
     encoding: Encoding = Encoding.UTF16
-    details: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """(uri, kernel) for which per-line diagnostics were asked."""
+    details: dict[tuple[str, str], bool] = field(default_factory=dict[tuple[str, str], bool])
+    """By (uri, kernel): whether its findings are shown on their lines, where the user said so."""
     analyser: Analyser = field(init=False)
     has_device: bool = field(default_factory=find_devices)
     _archive_read: set[str] = field(default_factory=set[str])
     """Unit hashes that were looked up in the archive."""
     _changed: dict[str, asyncio.Event] = field(default_factory=dict[str, asyncio.Event])
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
+    _device_target: str | None = None
+    """Architecture of the GPU here, once a run has told it."""
+    _arrived: set[str] = field(default_factory=set[str])
+    """Files with facts that are not shown yet."""
+    _told_status: tuple[str, bool, str] | None = None
     _counting: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
     """Offers whose candidate is still being hashed."""
 
     def __post_init__(self) -> None:
         self.jobs = Jobs(self.launcher, self)
+        self.facts = Facts(self.facts_launcher, self)
+        self.listings = Listings(self.places.listings)
         self.analyser = Analyser(self._analysed)
         self.workspace.on_problems = lambda text: self.client.show(Level.WARNING, text)
 
@@ -69,6 +89,7 @@ class Session:
         document = Document.opened(uri, path, self.workspace.root_of(path), version, text)
         self.documents[uri] = document
         self._changed[uri] = asyncio.Event()
+        self.facts.opened(uri)
         self.analyser.opened(document)
         if not self.workspace.known(document.root):
             self.spawn(self.read_settings((document.root,)))
@@ -80,6 +101,7 @@ class Session:
             return
         document.apply(version, changes, self.encoding)
         self.analyser.changed(uri)
+        self.facts.edited(uri)
         self._changed[uri].set()
         self._changed[uri] = asyncio.Event()
 
@@ -88,8 +110,9 @@ class Session:
         if self.documents.pop(uri, None) is None:
             return
         self.analyser.closed(uri)
+        self.facts.closed(uri)
         self._changed.pop(uri).set()
-        self.details = {item for item in self.details if item[0] != uri}
+        self.details = {item: show for item, show in self.details.items() if item[0] != uri}
         self.client.clear(uri)
 
     async def wait_for_change(self, uri: str, seconds: float) -> bool:
@@ -112,7 +135,7 @@ class Session:
         settings = self.workspace.settings(root)
         return FileState(
             snapshot=snapshot,
-            units=tuple(self._unit_state(snapshot, view) for view in snapshot.units),
+            units=tuple(self._unit_state(snapshot, view, settings) for view in snapshot.units),
             settings=settings,
             trusted=self.trust.trusted(root, settings),
             device=self.has_device and settings.device != "none",
@@ -127,7 +150,18 @@ class Session:
         """The archive that this user and workspace use."""
         return settings.archive.path or str(self.places.archive)
 
-    def _unit_state(self, snapshot: Snapshot, view: UnitView) -> UnitState:
+    def listing_target(self, state: FileState, unit: UnitState) -> str:
+        """The target whose machine code is shown where none is named."""
+        known = [facts.target for facts in unit.facts if facts.summary is not None]
+        return (known or [*self._targets(state.settings), engine.default_target()])[0]
+
+    def _targets(self, settings: Settings) -> tuple[str, ...]:
+        """Targets of findings: those of the settings, else of the device that runs have found."""
+        found = (self._device_target,) if self._device_target else ()
+        return settings.finding_targets or found
+
+    def _unit_state(self, snapshot: Snapshot, view: UnitView, settings: Settings) -> UnitState:
+        details = self.details.get((snapshot.uri, view.name), settings.details == "perLine")
         return UnitState(
             view=view,
             run=self.jobs.running(snapshot.uri, view.name),
@@ -136,7 +170,9 @@ class Session:
             untimed=self.offers.untimed(view.hash),
             applied=self.offers.applied(view.hash),
             stale=self.offers.stale(view.name, snapshot.path, view.hash),
-            details=(snapshot.uri, view.name) in self.details,
+            details=details,
+            facts=self.facts.known(snapshot, view),
+            computing=self.facts.computing(snapshot.uri, view.name),
         )
 
     # What the editor is shown
@@ -150,26 +186,68 @@ class Session:
 
     def publish_all(self) -> None:
         """Publish everything anew: settings or trust have changed."""
+        self.facts.reconsider()
         for uri in self.documents:
             self.publish(uri)
         self.client.refresh_lenses()
+        self.client.refresh_hints()
         self.tell_status()
 
     def tell_status(self) -> None:
         """Tell the status item."""
-        running = len(self.jobs.active)
+        running, compiling = len(self.jobs.active), self.facts.busy
+        ready = "Kernel: ready"
+        if not self.has_device:
+            ready = "Kernel: no GPU here, rewrites are not timed"
+        health = "ok" if self.has_device or running else "warning"
         if running:
-            self.client.status("ok", False, f"Kernel: {running} running")
-        elif self.has_device:
-            self.client.status("ok", True, "Kernel: ready")
+            text = f"Kernel: {running} running"
+        elif compiling:
+            noun = "file" if compiling == 1 else "files"
+            text = f"Kernel: compiling {compiling} {noun}"
         else:
-            self.client.status("warning", True, "Kernel: no GPU here, rewrites are not timed")
+            text = ready
+        status = (health, not (running or compiling), text)
+        if status != self._told_status:
+            self._told_status = status
+            self.client.status(*status)
+
+    # Facts: FactsListener
+
+    def facts_scope(self, snapshot: Snapshot) -> Scope | None:
+        """What may be asked; nothing where code may not be run."""
+        root = self.root(snapshot)
+        settings = self.workspace.settings(root)
+        if not snapshot.uri.startswith("file:") or not self.trust.trusted(root, settings):
+            return None
+        worker = settings.worker
+        targets = self._targets(settings)
+        return Scope(root, settings.compile, targets, worker.python, worker.cwd, worker.env)
+
+    def facts_arrived(self, uri: str) -> None:
+        """Show what is new, once for all that arrives together."""
+        if uri not in self._arrived:
+            self._arrived.add(uri)
+            asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._show_facts, uri)
+
+    def facts_worked(self) -> None:
+        """Tell the status item."""
+        self.tell_status()
+
+    def _show_facts(self, uri: str) -> None:
+        self._arrived.discard(uri)
+        if uri in self.documents:
+            self.publish(uri)
+            self.client.refresh_hints()
 
     def _analysed(self, snapshot: Snapshot) -> None:
+        self.facts.analysed(snapshot)
         self.publish(snapshot.uri)
         self.client.refresh_lenses()
         unread = [view for view in snapshot.units if view.hash not in self._archive_read]
         if unread:
+            if len(self._archive_read) > FORMS_REMEMBERED:
+                self._archive_read.clear()  # reading some again is cheaper than growing for ever
             self._archive_read.update(view.hash for view in unread)
             self.spawn(self._read_archive(snapshot, tuple(unread)))
 
@@ -223,6 +301,8 @@ class Session:
 
     def run_ended(self, run: Run) -> None:
         """Tell the end, once, and show what it left."""
+        if run.report is not None and run.report.device is not None:
+            self._device_target = run.report.target or self._device_target
         shown = self.client.progress_end(run.token, run.message)
         self.client.run_update(run.update())
         self._say_end(run, shown)
@@ -289,7 +369,7 @@ class Session:
 
     async def close(self) -> None:
         """End every run and process; nothing is published after this."""
-        await self.jobs.close()
+        await asyncio.gather(self.jobs.close(), self.facts.close())
         for task in list(self._tasks):
             task.cancel()
         self.analyser.close()

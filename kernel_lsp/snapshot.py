@@ -52,6 +52,8 @@ class Snapshot:
     module: Module
     units: tuple[UnitView, ...]
     problems: tuple[WorkloadProblem, ...]
+    ignored: tuple[engine.IgnoreComment, ...] = ()
+    """Comments that hide findings."""
 
     def unit(self, name: str, unit_hash: str | None = None) -> UnitView | None:
         """The unit of that name; of several the one with ``unit_hash``, else the first."""
@@ -118,8 +120,18 @@ def analyse(uri: str, path: str, root: str, version: int, text: str) -> Snapshot
     module = engine.parse_module(text, path)
     workloads, problems = engine.workloads_of(module, root)
     units_found = tuple(_view(unit, module, workloads, problems) for unit in module.units)
+    ignored = engine.ignore_comments(module)
     return Snapshot(
-        uri, path, version, text, lines, _starts(lines), module, units_found, tuple(problems)
+        uri,
+        path,
+        version,
+        text,
+        lines,
+        _starts(lines),
+        module,
+        units_found,
+        tuple(problems),
+        ignored,
     )
 
 

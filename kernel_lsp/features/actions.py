@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from kernel_lsp.features.action import Action, Command, start_command, target_of
 from kernel_lsp.features.blockers import Blocker, Cause, blocker, helper_blocker
+from kernel_lsp.features.finding_actions import Lines, finding_actions, listing_actions
 from kernel_lsp.features.kinds import CANCEL, DETAILS, QUICK_FIX, REWRITE
 from kernel_lsp.features.state import FileState, UnitState, start_title
 from kernel_lsp.offers import Offer
@@ -14,39 +15,18 @@ UNTIMED_SHOWN = 3
 """CPU-checked rewrites offered at once; nothing ranks them, so a long list would not help."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A server command with its one argument object."""
-
-    title: str
-    name: str
-    argument: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One code action. ``data`` asks for its edit to be computed on resolve."""
-
-    title: str
-    kind: str
-    command: Command | None = None
-    data: dict[str, Any] | None = None
-    preferred: bool = False
-    disabled: str | None = None
-    model_made: bool = False
-    codes: tuple[str, ...] = field(default=())
-    """Codes of the diagnostics that it answers."""
-
-
 def actions(
     state: FileState, first_line: int, last_line: int, only: tuple[str, ...] = ()
 ) -> tuple[Action, ...]:
     """Actions for the lines ``[first_line, last_line]``; ``only`` are wanted kinds or prefixes."""
     views = state.snapshot.units_at(first_line, last_line)
+    lines = Lines(first_line, last_line)
     found: list[Action] = []
     for unit in state.units:
+        found += finding_actions(state, unit, lines)
         if unit.view in views:
             found += _unit_actions(state, unit)
+            found += listing_actions(state, unit, lines)
     if not found:
         found += _helper_actions(state, first_line)
     return tuple(action for action in found if _wanted(action.kind, only))
@@ -74,23 +54,12 @@ def _start_actions(state: FileState, unit: UnitState) -> list[Action]:
             return []  # the earlier form is being searched: cancel it first
         return [Action(title, REWRITE, start_command(state, unit, title))]
     why = f"Why can't I optimize {unit.name}?"
-    explain = Command(why, "kernelLsp.explain", _target(state, unit))
+    explain = Command(why, "kernelLsp.explain", target_of(state, unit))
     return [
         Action(title, REWRITE, disabled=blocked.reason),
         Action(why, REWRITE, explain),
         *_remedies(state, unit, blocked),
     ]
-
-
-def start_command(state: FileState, unit: UnitState, title: str) -> Command:
-    """The start of a run."""
-    argument = {
-        **_target(state, unit),
-        "version": state.snapshot.version,
-        "unitHash": unit.view.hash,
-        "effort": state.settings.effort,
-    }
-    return Command(title, "kernelLsp.optimize", argument)
 
 
 def offer_command(name: str, title: str, offer: Offer) -> Command:
@@ -106,14 +75,14 @@ def _remedies(state: FileState, unit: UnitState, blocked: Blocker) -> list[Actio
         return [Action(title, QUICK_FIX, command, codes=("KL002",))]
     if blocked.cause is Cause.NO_WORKLOAD:
         title = f"Declare a workload for {unit.name}"
-        data = {"action": "declare", **_target(state, unit)}
+        data = {"action": "declare", **target_of(state, unit)}
         record = f"Record workloads of {unit.name}…"
         return [
             Action(title, QUICK_FIX, data=data, codes=("KL803",)),
             Action(
                 record,
                 QUICK_FIX,
-                Command(record, "kernelLsp.recordWorkloads", _target(state, unit)),
+                Command(record, "kernelLsp.recordWorkloads", target_of(state, unit)),
                 codes=("KL803",),
             ),
         ]
@@ -166,7 +135,7 @@ def _stale_actions(state: FileState, unit: UnitState, offer: Offer) -> list[Acti
     review = f"Review {offer.label} of an earlier {unit.name}"
     found = [Action(review, REWRITE, offer_command("review", review, offer))]
     if blocker(state, unit) is None:
-        command = Command(verify, "kernelLsp.verify", _target(state, unit))
+        command = Command(verify, "kernelLsp.verify", target_of(state, unit))
         found.insert(0, Action(verify, REWRITE, command))
     return found
 
@@ -185,7 +154,7 @@ def _cancel_action(unit: UnitState) -> Action:
 def _details_action(state: FileState, unit: UnitState) -> Action:
     verb = "Hide" if unit.details else "Show"
     title = f"{verb} performance details for {unit.name}"
-    argument = {**_target(state, unit), "show": not unit.details}
+    argument = {**target_of(state, unit), "show": not unit.details}
     return Action(title, DETAILS, Command(title, "kernelLsp.details", argument))
 
 
@@ -205,12 +174,8 @@ def _helper_actions(state: FileState, line: int) -> list[Action]:
 def _apply_data(state: FileState, unit: UnitState, offer: Offer) -> dict[str, Any]:
     return {
         "action": "apply",
-        **_target(state, unit),
+        **target_of(state, unit),
         "runId": offer.run_id,
         "candidateId": offer.id,
         "hash": unit.view.hash,
     }
-
-
-def _target(state: FileState, unit: UnitState) -> dict[str, Any]:
-    return {"uri": state.snapshot.uri, "kernel": unit.name}

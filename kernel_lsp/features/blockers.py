@@ -24,6 +24,10 @@ class Cause(enum.Enum):
     DOES_NOT_COMPILE = "does not compile"
 
 
+BEFORE_COMPILING = frozenset({Cause.NOT_ON_DISK, Cause.SYNTAX, Cause.UNTRUSTED})
+"""Causes that keep a kernel from being compiled as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """A reason (short, no final stop) and the remedy (a sentence)."""
@@ -46,7 +50,9 @@ def blocker(state: FileState, unit: UnitState) -> Blocker | None:
             'Optimizing runs code of this workspace. Use "Trust this workspace" if you trust it.'
         )
         return Blocker(Cause.UNTRUSTED, "not trusted", remedy)
-    return _workload_blocker(unit) or _last_run_blocker(state, unit)
+    return (
+        _workload_blocker(unit) or _last_run_blocker(state, unit) or _compile_blocker(state, unit)
+    )
 
 
 def helper_blocker(kernel: Kernel, users: tuple[str, ...]) -> Blocker:
@@ -79,6 +85,14 @@ def _workload_blocker(unit: UnitState) -> Blocker | None:
     if view.refusal is not None:
         return Blocker(Cause.UNSUITABLE, "it cannot be run as it stands", view.refusal)
     return None
+
+
+def _compile_blocker(state: FileState, unit: UnitState) -> Blocker | None:
+    """The compiler's refusal; of targets that the user named, the run's may be another one."""
+    if state.settings.targets or not any(facts.compile_failed for facts in unit.facts):
+        return None
+    why = next(facts.refusal for facts in unit.facts if facts.compile_failed) or ""
+    return Blocker(Cause.DOES_NOT_COMPILE, "it does not compile", why)
 
 
 def _last_run_blocker(state: FileState, unit: UnitState) -> Blocker | None:

@@ -4,4 +4,5 @@ REWRITE = "refactor.rewrite.optimizeKernel"
 QUICK_FIX = "quickfix"
 CANCEL = "source.kernelLsp.cancel"
 DETAILS = "source.kernelLsp.details"
-KINDS = (REWRITE, QUICK_FIX, CANCEL, DETAILS)
+LISTING = "source.kernelLsp.listing"
+KINDS = (REWRITE, QUICK_FIX, CANCEL, DETAILS, LISTING)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernel_lsp.features.actions import Command, offer_command, start_command
+from kernel_lsp.features.action import Command, start_command
+from kernel_lsp.features.actions import offer_command
 from kernel_lsp.features.blockers import Cause, blocker
 from kernel_lsp.features.state import FileState, UnitState
 from search_engine.domain.run import Outcome, RunState

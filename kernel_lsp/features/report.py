@@ -19,6 +19,7 @@ def report(session: Session) -> str:
     sections = (
         ("Versions", _versions()),
         ("Workspace", _workspace(session)),
+        ("Facts", _facts(session)),
         ("Runs", _runs(session)),
         ("Latencies (ms)", _latencies(session)),
     )
@@ -54,6 +55,7 @@ def _workspace(session: Session) -> list[str]:
         lines.append(
             f"  effort {settings.effort}, budget {settings.budget_seconds:g} s, "
             f"device {settings.device}, target {settings.target or 'found'}, "
+            f"targets {', '.join(settings.targets) or 'default'}, compile {settings.compile}, "
             f"details {settings.details}"
         )
         lines.append(
@@ -61,6 +63,16 @@ def _workspace(session: Session) -> list[str]:
             f"environment names: {', '.join(sorted(settings.worker.env)) or 'none'}"
         )
     return lines
+
+
+def _facts(session: Session) -> list[str]:
+    facts = session.facts
+    return [
+        f"host: {'running' if facts.link.running else 'not running'}, "
+        f"started {facts.link.starts} times, {facts.link.failures} deaths in a row",
+        f"kept: {len(facts.store)}; files being compiled: {facts.busy}",
+        f"a request takes {facts.recent_seconds:.1f} s and waits {facts.pause:.1f} s for a pause",
+    ]
 
 
 def _runs(session: Session) -> list[str]:

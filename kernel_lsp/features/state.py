@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernel_lsp.facts.places import TargetFacts
 from kernel_lsp.offers import Offer
 from kernel_lsp.runs import Run
 from kernel_lsp.settings import Settings
@@ -28,7 +29,11 @@ class UnitState:
     stale: Offer | None
     """The best offer for another form of this kernel."""
     details: bool
-    """True if the user asked for per-line diagnostics."""
+    """True if findings are shown on their lines."""
+    facts: tuple[TargetFacts, ...] = ()
+    """What the compiler made of this form, one for each target that was asked."""
+    computing: bool = False
+    """True while the compiler is asked."""
 
     @property
     def name(self) -> str:

@@ -20,6 +20,8 @@ def handle(ls: KernelServer, params: types.InitializedParams) -> None:
     session.spawn(session.read_settings())
     if ls.editor.features.watch_configuration:
         session.spawn(_watch_settings(ls))
+    if ls.editor.features.text_content:
+        session.spawn(_show_texts(ls))
 
 
 async def _watch_settings(ls: KernelServer) -> None:
@@ -29,3 +31,16 @@ async def _watch_settings(ls: KernelServer) -> None:
         register_options={"section": "kernelLsp"},
     )
     await ls.client_register_capability_async(types.RegistrationParams([registration]))
+
+
+async def _show_texts(ls: KernelServer) -> None:
+    """Offer machine code as documents without files."""
+    from kernel_lsp.listings import SCHEME
+
+    registration = types.Registration(
+        id="kernelLsp.listings",
+        method=types.WORKSPACE_TEXT_DOCUMENT_CONTENT,
+        register_options={"schemes": [SCHEME]},
+    )
+    await ls.client_register_capability_async(types.RegistrationParams([registration]))
+    ls.editor.shows_texts = True

@@ -13,12 +13,15 @@ from kernel_lsp.handlers import (
     did_change_folders,
     did_close,
     did_open,
+    did_save,
     execute_command,
     hover,
     initialize,
     initialized,
+    inlay_hint,
     progress_cancel,
     set_trust,
+    text_content,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ HANDLERS = (
     initialized,
     did_open,
     did_change,
+    did_save,
     did_close,
     did_change_configuration,
     did_change_folders,
@@ -36,6 +40,8 @@ HANDLERS = (
     code_action_resolve,
     code_lens,
     hover,
+    inlay_hint,
+    text_content,
     progress_cancel,
     set_trust,
 )

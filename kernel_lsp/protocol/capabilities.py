@@ -27,6 +27,12 @@ class ClientFeatures:
     watch_configuration: bool = False
     markdown_hover: bool = False
     diagnostic_data: bool = False
+    diagnostic_related: bool = False
+    diagnostic_help: bool = False
+    """``codeDescription``."""
+    hint_refresh: bool = False
+    text_content: bool = False
+    """``workspace/textDocumentContent``, registered dynamically."""
     diagnostic_versions: bool = False
     server_status: bool = False
     runs: bool = False
@@ -49,6 +55,8 @@ def read_features(capabilities: types.ClientCapabilities) -> ClientFeatures:
     own = _mapping(experimental.get("kernelLsp"))
     watch = workspace.did_change_configuration
     lens = workspace.code_lens
+    hints = workspace.inlay_hint
+    content = workspace.text_document_content
     shows = window.show_document
     return ClientFeatures(
         document_changes=bool(edit.document_changes),
@@ -65,6 +73,10 @@ def read_features(capabilities: types.ClientCapabilities) -> ClientFeatures:
         watch_configuration=bool(watch and watch.dynamic_registration),
         markdown_hover=types.MarkupKind.Markdown in (hover.content_format or ()),
         diagnostic_data=bool(diagnostics.data_support),
+        diagnostic_related=bool(diagnostics.related_information),
+        diagnostic_help=bool(diagnostics.code_description_support),
+        hint_refresh=bool(hints and hints.refresh_support),
+        text_content=bool(content and content.dynamic_registration),
         diagnostic_versions=bool(diagnostics.version_support),
         server_status=bool(experimental.get("serverStatusNotification")),
         runs=bool(own.get("runs")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from kernel_lsp.protocol.capabilities import ClientFeatures
 if TYPE_CHECKING:
     from kernel_lsp.client import ApplyAnswer, FileEdit, Level
     from kernel_lsp.features.diagnostics import Diagnostic
+    from kernel_lsp.listings import ListingPlace
     from kernel_lsp.server import KernelServer
     from kernel_lsp.snapshot import Snapshot
 
@@ -45,6 +46,8 @@ class Editor:
 
     server: KernelServer
     features: ClientFeatures = field(default_factory=ClientFeatures)
+    shows_texts: bool = False
+    """The client has agreed to ask for texts of ``kernel-listing:`` documents."""
     _bars: dict[str, _Bar] = field(default_factory=dict[str, _Bar])
 
     @property
@@ -56,8 +59,10 @@ class Editor:
         """Publish, with the version that the ranges belong to."""
         from kernel_lsp.protocol import to_lsp
 
-        locator = to_lsp.Locator(snapshot, None, self.server.session.encoding)
-        shown = [to_lsp.diagnostic(d, locator, self.features) for d in diagnostics]
+        session = self.server.session
+        locator = to_lsp.Locator(snapshot, None, session.encoding)
+        base = session.workspace.settings(session.root(snapshot)).help_url
+        shown = [to_lsp.diagnostic(d, locator, self.features, base) for d in diagnostics]
         version = snapshot.version if self.features.diagnostic_versions else None
         self.server.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(snapshot.uri, shown, version)
@@ -70,7 +75,14 @@ class Editor:
     def refresh_lenses(self) -> None:
         """Where the client listens."""
         if self.features.lens_refresh:
-            self.server.session.spawn(self._refresh())
+            request = self.server.workspace_code_lens_refresh_async(None)
+            self.server.session.spawn(_quietly(request, "lenses were not refreshed"))
+
+    def refresh_hints(self) -> None:
+        """Where the client listens."""
+        if self.features.hint_refresh:
+            request = self.server.workspace_inlay_hint_refresh_async(None)
+            self.server.session.spawn(_quietly(request, "hints were not refreshed"))
 
     def show(self, level: Level, text: str) -> None:
         """``window/showMessage``; never a request, which takes the keyboard in some editors."""
@@ -154,17 +166,12 @@ class Editor:
         """``window/showDocument``; editors that show reviews themselves are left alone."""
         if self.features.review:
             return True
-        uri = from_fs_path(path)
-        if not self.features.show_document or uri is None:
-            return False
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await self.server.window_show_document_async(
-                    types.ShowDocumentParams(uri=uri, take_focus=True)
-                )
-        except (JsonRpcException, TimeoutError):
-            return False
-        return bool(answer.success)
+        return await self._show(from_fs_path(path), None)
+
+    async def show_listing(self, place: ListingPlace) -> bool:
+        """A virtual document where the client asked for such, else the file."""
+        uri = place.uri if self.shows_texts else from_fs_path(str(place.path))
+        return await self._show(uri, place.row)
 
     def command_begin(self, token: int | str, title: str) -> None:
         """Progress of one command on a token that the client gave."""
@@ -196,11 +203,26 @@ class Editor:
     def _progress(self, token: str, value: Any) -> None:
         self.server.protocol.notify(types.PROGRESS, types.ProgressParams(token, value))
 
-    async def _refresh(self) -> None:
+    async def _show(self, uri: str | None, row: int | None) -> bool:
+        if not self.features.show_document or uri is None:
+            return False
+        start = types.Position(row or 0, 0)
+        selection = types.Range(start, start) if row is not None else None
+        params = types.ShowDocumentParams(uri=uri, take_focus=True, selection=selection)
         try:
-            await self.server.workspace_code_lens_refresh_async(None)
-        except JsonRpcException as error:
-            log.info("lenses were not refreshed: %s", error)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                answer = await self.server.window_show_document_async(params)
+        except (JsonRpcException, TimeoutError):
+            return False
+        return bool(answer.success)
+
+
+async def _quietly(request: Awaitable[Any], complaint: str) -> None:
+    """A refusal of something optional is noted, not raised."""
+    try:
+        await request
+    except JsonRpcException as error:
+        log.info("%s: %s", complaint, error)
 
 
 def _settings(answer: Any) -> dict[str, Any]:

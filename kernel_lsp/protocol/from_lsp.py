@@ -8,7 +8,9 @@ from pygls.uris import to_fs_path, urlparse
 from kernel_lsp.documents import Change
 from kernel_lsp.positions import Position, Range
 
-IGNORED_SCHEMES = frozenset({"vscode-notebook-cell", "git", "output", "kernel-candidate"})
+IGNORED_SCHEMES = frozenset(
+    {"vscode-notebook-cell", "git", "output", "kernel-candidate", "kernel-listing"}
+)
 """Notebooks are not supported yet; the others show text that is not the user's file."""
 
 

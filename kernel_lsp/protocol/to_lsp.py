@@ -8,15 +8,21 @@ from lsprotocol import types
 
 from kernel_lsp.client import FileEdit
 from kernel_lsp.documents import Document
-from kernel_lsp.features.actions import Action, Command
+from kernel_lsp.features.action import Action, Command
 from kernel_lsp.features.diagnostics import SOURCE, Diagnostic
 from kernel_lsp.features.hover import Hover
+from kernel_lsp.features.inlay_hints import InlayHint
 from kernel_lsp.features.lenses import Lens
+from kernel_lsp.help_pages import help_page
 from kernel_lsp.positions import Encoding, body, units
 from kernel_lsp.protocol.capabilities import ClientFeatures
 from kernel_lsp.snapshot import Snapshot
 
-FALLBACK_COMMANDS = {"apply": "kernelLsp.apply", "declare": "kernelLsp.declareWorkload"}
+FALLBACK_COMMANDS = {
+    "apply": "kernelLsp.apply",
+    "declare": "kernelLsp.declareWorkload",
+    "ignore": "kernelLsp.ignore",
+}
 """For clients that cannot resolve an action's edit."""
 
 
@@ -47,14 +53,26 @@ class Locator:
         return types.Position(now, min(character, longest))
 
 
-def diagnostic(value: Diagnostic, locator: Locator, features: ClientFeatures) -> types.Diagnostic:
-    """One diagnostic."""
+def diagnostic(
+    value: Diagnostic, locator: Locator, features: ClientFeatures, help_url: str | None = None
+) -> types.Diagnostic:
+    """One diagnostic. ``help_url`` is the user's page instead of the installed one."""
+    page = help_page(value.code, help_url) if features.diagnostic_help else None
+    related = [
+        types.DiagnosticRelatedInformation(
+            types.Location(locator.snapshot.uri, locator.range(place.start, place.end)),
+            place.message,
+        )
+        for place in (value.related if features.diagnostic_related else ())
+    ]
     return types.Diagnostic(
         range=locator.range(value.start, value.end),
         message=value.message,
         severity=types.DiagnosticSeverity(value.severity.value),
         code=value.code,
         source=SOURCE,
+        code_description=types.CodeDescription(page) if page is not None else None,
+        related_information=related or None,
         data=value.data if features.diagnostic_data and value.data else None,
     )
 
@@ -64,15 +82,25 @@ def lens(value: Lens, locator: Locator) -> types.CodeLens:
     return types.CodeLens(locator.range(value.start, value.end), command(value.command))
 
 
+def inlay_hint(value: InlayHint, locator: Locator) -> types.InlayHint:
+    """One inlay hint."""
+    return types.InlayHint(
+        position=locator.range(value.offset, value.offset).start,
+        label=value.label,
+        padding_left=True,
+        tooltip=value.tooltip,
+    )
+
+
 def command(value: Command) -> types.Command:
     """One command with its argument object."""
     return types.Command(title=value.title, command=value.name, arguments=[value.argument])
 
 
 def hover(value: Hover, locator: Locator, features: ClientFeatures) -> types.Hover:
-    """Plain text, fenced where the client draws Markdown."""
+    """Markdown where the client draws it, else plain text."""
     kind = types.MarkupKind.Markdown if features.markdown_hover else types.MarkupKind.PlainText
-    text = f"```text\n{value.text}\n```" if features.markdown_hover else value.text
+    text = value.markdown if features.markdown_hover else value.text
     return types.Hover(types.MarkupContent(kind, text), locator.range(value.start, value.end))
 
 
