@@ -208,6 +208,11 @@ SCENARIOS = {
 
 
 def main() -> None:
+    if sys.argv[1:] == ["facts"]:
+        import fake_facts_host
+
+        fake_facts_host.main()
+        return
     request = json.loads(sys.stdin.readline())
     scenario = request["env"].get("FAKE_HOST", "improve")
     if not request["env"].get("FAKE_DEAF"):

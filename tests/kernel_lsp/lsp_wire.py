@@ -49,10 +49,26 @@ class Wire:
         settings: dict | None = None,
         capabilities: dict | None = None,
         options: dict | None = None,
+        facts: str | None = None,
+        program: list[str] | None = None,
     ) -> None:
+        """``facts`` is the scenario of the facts host; None: nothing is compiled.
+
+        ``program`` is started instead of the server with fake hosts.
+        """
         self.folder, self.scenario, self.trusted = folder, scenario, trusted
         self.settings = settings or {}
         self.options = options or {}
+        if program is not None:
+            pass
+        elif facts is None:
+            self.settings = {"compile": "off", **self.settings}
+        else:
+            self.options = {
+                "FAKE_FACTS": facts,
+                "FAKE_LOG": str(folder / "facts.log"),
+                **self.options,
+            }
         self.capabilities = capabilities if capabilities is not None else CAPABILITIES
         environment = dict(
             os.environ,
@@ -61,7 +77,7 @@ class Wire:
             XDG_CACHE_HOME=str(CACHE),
         )
         self.process = subprocess.Popen(
-            [sys.executable, str(SERVER)],
+            program or [sys.executable, str(SERVER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=(folder / "stderr.txt").open("ab"),
@@ -165,6 +181,24 @@ class Wire:
             },
         )
         return {action["title"]: action for action in answer["result"]}
+
+    def save(self, uri: str) -> None:
+        """The document was written to disk."""
+        self.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+
+    def hover(self, uri: str, line: int, character: int = 6) -> str | None:
+        """The text of a hover."""
+        place = {"line": line, "character": character}
+        answer = self.request(
+            "textDocument/hover", {"textDocument": {"uri": uri}, "position": place}
+        )
+        return answer["result"] and answer["result"]["contents"]["value"]
+
+    def asked(self) -> list[str]:
+        """What the facts host was asked: kernels and targets of each request."""
+        log = self.folder / "facts.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return [line.split(" ", 2)[2] for line in lines if line.startswith("facts ")]
 
     def lenses(self, uri: str) -> list[str]:
         answer = self.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
