@@ -14,12 +14,16 @@ end, {
   end,
 })
 
-for _, name in ipairs({ "optimize", "cancel", "review", "apply", "details" }) do
+for _, name in ipairs({ "optimize", "cancel", "review", "apply", "details", "listing" }) do
   vim.keymap.set("n", "<Plug>(kernel-" .. name .. ")", "<Cmd>Kernel " .. name .. "<CR>")
 end
 
 vim.lsp.commands["kernelLsp.review"] = function(command, context)
   require("kernel_lsp").review(command.arguments[1], context.client_id)
+end
+
+vim.lsp.commands["kernelLsp.listing"] = function(command, context)
+  require("kernel_lsp").listing(command.arguments[1], context.client_id)
 end
 
 vim.api.nvim_create_autocmd("LspAttach", {

@@ -44,6 +44,17 @@ function M.review(argument, client_id)
   end, client)
 end
 
+--- Show the machine code of a line beside the file; `argument` names kernel, line and target.
+function M.listing(argument, client_id)
+  local client = client_id and vim.lsp.get_client_by_id(client_id)
+  argument = vim.tbl_extend("force", argument, { quiet = true })
+  M.command("listing", argument, function(result)
+    vim.cmd("botright split " .. vim.fn.fnameescape(result.path))
+    vim.bo.readonly, vim.bo.modifiable, vim.bo.filetype = true, false, "asm"
+    vim.api.nvim_win_set_cursor(0, { math.min(result.row + 1, vim.fn.line("$")), 0 })
+  end, client)
+end
+
 local function here(name, done)
   return function()
     local open = require("kernel_lsp.review").current()
@@ -77,7 +88,12 @@ local subcommands = {
     M.review(place(vim.api.nvim_get_current_buf()))
   end,
   apply = here("apply"),
-  details = here("details"),
+  details = here("details", function(result)
+    tell(result.shown and "performance details are shown" or "performance details are hidden")
+  end),
+  listing = function()
+    M.listing(place(vim.api.nvim_get_current_buf()))
+  end,
   declare = here("declareWorkload"),
   trust = here("trustWorkspace", function(result)
     if result.trusted then
