@@ -311,6 +311,8 @@ class CheckReply:
     device_seconds: float
     baseline_traffic: Traffic | None = None
     candidate_traffic: Traffic | None = None
+    without_kernel: tuple[str, ...] = ()
+    """Inputs that agreed but on which no kernel was launched: they are no comparisons."""
 
 
 @dataclass(frozen=True, slots=True)

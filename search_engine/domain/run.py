@@ -131,6 +131,8 @@ class Correctness:
     nondeterministic: bool
     outside_domain: tuple[str, ...]
     not_checked: tuple[str, ...]
+    without_kernel: tuple[str, ...] = ()
+    """Shapes on which the entry launches no kernel; they are not among ``inputs``."""
 
 
 @dataclass(frozen=True, slots=True)
