@@ -39,7 +39,13 @@ from search_engine.findings._code import (
     plural,
     resident,
 )
-from search_engine.findings._source import called_name, statement_at
+from search_engine.findings._loop_loads import (
+    loads_blocks,
+    loads_indirectly,
+    loads_under_branch,
+    narrowest_load,
+)
+from search_engine.findings._source import statement_at
 
 _LEAST_ITERATIONS = 4
 _LEAST_COST = 0.05
@@ -109,62 +115,25 @@ def _reason(subject: Subject, launch: LaunchCode, loop: PipelinedLoop) -> str | 
         asked = isinstance(statement.iter, ast.Call) and any(
             keyword.arg == "num_stages" for keyword in statement.iter.keywords
         )
-        if asked or 0 < _narrowest(launch, loop) < _COPY_BYTES:
+        if (
+            asked
+            or 0 < narrowest_load(launch, loop) < _COPY_BYTES
+            or not loads_blocks(subject, launch, loop)
+        ):
             return None
         return "only `tl.range(..., num_stages=...)` prefetches without a dot"
     if launch.facts.stages < 2:
         return f"num_stages={launch.facts.stages}"
-    if _under_branch(statement):
+    if loads_under_branch(statement):
         return "they stand under an `if`"
-    narrow = _narrowest(launch, loop)
+    narrow = narrowest_load(launch, loop)
     if 0 < narrow < _COPY_BYTES:
+        if launch.assumed:
+            return None  # real strides may be divisible, and the loads wide
         return f"{plural(narrow, 'byte')} a thread, an asynchronous copy needs {_COPY_BYTES}"
     if _inner_loops(subject, loop):
         return None
-    return "their addresses are loaded in it" if _is_indirect(statement) else None
-
-
-def _under_branch(loop: ast.For) -> bool:
-    """True if every load of the loop stands under an ``if``."""
-    loads = _loads(loop)
-    branched = {
-        load for node in ast.walk(loop) if isinstance(node, ast.If) for load in _loads(node)
-    }
-    return bool(loads) and loads == branched
-
-
-def _loads(node: ast.AST) -> set[ast.AST]:
-    return {part for part in ast.walk(node) if called_name(part) == "load"}
-
-
-def _is_indirect(loop: ast.For) -> bool:
-    """True if a load of the loop takes its address from another one in it."""
-    loaded = {
-        target.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Assign) and _loads(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    return any(
-        isinstance(part, ast.Name) and part.id in loaded
-        for load in _loads(loop)
-        if isinstance(load, ast.Call) and load.args
-        for part in ast.walk(load.args[0])
-    )
-
-
-def _narrowest(launch: LaunchCode, loop: PipelinedLoop) -> int:
-    """Bytes a thread of the narrowest load in the loop; 0 if none is seen."""
-    first, last = loop.line or 0, loop.end_line or loop.line or 0
-    widths = [
-        item.width_bytes
-        for code in launch.lines
-        if code.line is not None and first < code.line <= last and code.loop_depth > 0
-        for item in code.counts
-        if item.operation in GLOBAL_LOADS
-    ]
-    return min(widths, default=0)
+    return "their addresses are loaded in it" if loads_indirectly(statement) else None
 
 
 def _inner_loops(subject: Subject, loop: PipelinedLoop) -> list[Loop]:

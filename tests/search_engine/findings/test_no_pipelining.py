@@ -1,6 +1,6 @@
 """Loops that wait for their loads are shown with the reason; those that need not are not."""
 
-from code_subjects import HEADER, at, found, launch, line_of, subject
+from code_subjects import HEADER, at, constant, found, integer, launch, line_of, pointer, subject
 
 from search_engine.domain.access import LaunchTrace, LoopTrace
 from search_engine.domain.code import DotCode, LaunchCode, LineCode, MatrixPath, PipelinedLoop
@@ -32,6 +32,7 @@ def code(
     width: int = 16,
     registers: int = 128,
     end: int = 3,
+    assumed: bool = False,
 ) -> LaunchCode:
     lines: tuple[LineCode, ...] = (
         at(X, (Op.GLOBAL_LOAD, width, 2), depth=1),
@@ -40,8 +41,17 @@ def code(
     )
     dots = (DotCode(X + 2, ("f16", "f16"), "f32", MatrixPath.TENSOR, (64, 64, 64), None, 1),)
     loop = PipelinedLoop(LOOP, LOOP + end, 2, prefetched, stages, dot)
+    arguments = (
+        *(pointer(name, "*fp16") for name in "abc"), integer("K", 1024), constant("N", 64),
+    )  # fmt: skip
     return launch(
-        *lines, stages=stages, dots=dots if dot else (), loops=(loop,), registers=registers
+        *lines,
+        arguments=arguments,
+        stages=stages,
+        dots=dots if dot else (),
+        loops=(loop,),
+        registers=registers,
+        assumed=assumed,
     )
 
 
@@ -59,6 +69,19 @@ def test_prefetched_loads_are_fine() -> None:
 def test_narrow_loads_cannot_be_copied_asynchronously() -> None:
     (item,) = found(NoPipelining(), subject(PRODUCT, code(width=2)))
     assert item.message.endswith("2 bytes a thread, an asynchronous copy needs 4")
+
+
+def test_an_assumed_launch_does_not_tell_how_wide_loads_are() -> None:
+    assert found(NoPipelining(), subject(PRODUCT, code(width=2, assumed=True))) == []
+    (item,) = found(NoPipelining(), subject(PRODUCT, code(stages=1, assumed=True)))
+    assert item.message.endswith("num_stages=1, assuming N=64")
+
+
+def test_single_values_are_never_prefetched() -> None:
+    scalars = STREAM.replace("i[:, None] * K + k + i[None, :]", "k").replace(
+        "(k + i)[:, None] * N + i[None, :]", "k + 1"
+    )
+    assert found(NoPipelining(), subject(scalars, code(dot=False, width=4, registers=255))) == []
 
 
 def test_loads_under_a_branch() -> None:
