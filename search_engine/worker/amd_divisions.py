@@ -1,8 +1,9 @@
 """Integer divisions in AMD code, which has no instruction for them.
 
-A 32-bit quotient is made from ``v_rcp_iflag_f32`` of the divisor, converted to an integer and
-refined by one ``mul_hi`` and an addition; then follows one ``mul_hi`` for each dividend. A 64-bit
-quotient begins with a reciprocal scaled by 2**64, whose constant no other code uses.
+A 32-bit quotient is made from the floating-point reciprocal of the divisor, scaled to just below
+2**32, converted to an integer and refined by one ``mul_hi`` and an addition; then follows one
+``mul_hi`` for each dividend. A 64-bit quotient scales to just below 2**64. No other code uses the
+constants of the scaling.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 class _Value(enum.Enum):
     """What a register holds on the way from divisor to quotient."""
 
-    RECIPROCAL = "floating-point reciprocal"
+    RECIPROCAL = "scaled floating-point reciprocal"
     APPROXIMATE = "integer reciprocal"
     ERROR = "error of the integer reciprocal"
     CORRECTION = "correction of the integer reciprocal"
@@ -23,9 +24,9 @@ class _Value(enum.Enum):
 
 
 _REGISTER = re.compile(r"\b[vs]\d+\b")
-_RECIPROCAL_SCALED = "0x5f7ffffc"
+_SCALE = "0x4f7ffffe"
+_LONG_SCALE = "0x5f7ffffc"
 _STEPS = (
-    (_Value.RECIPROCAL, re.compile(r"v_mul_f32"), _Value.RECIPROCAL),
     (_Value.RECIPROCAL, re.compile(r"v_cvt_u32_f32"), _Value.APPROXIMATE),
     (_Value.APPROXIMATE, re.compile(r"[vs]_mul_(?:lo_u32|i32)"), _Value.ERROR),
     (_Value.ERROR, re.compile(r"[vs]_mul_hi_u32"), _Value.CORRECTION),
@@ -51,10 +52,10 @@ def divisions(instructions: Sequence[tuple[str, str]]) -> tuple[set[int], set[in
         target, sources = registers[:1], registers[1:]
         values = [held[item] for item in sources if item in held]
         made = _made(name, values)
-        if name.startswith("v_rcp_iflag_f32"):
+        if _SCALE in operands:
             found[index] = 0
             made = (_Value.RECIPROCAL, index)
-        elif _RECIPROCAL_SCALED in operands:
+        elif _LONG_SCALE in operands:
             long.add(index)
         elif _QUOTIENT.match(name) and (start := _refined(values)) is not None:
             quotients.add(index)

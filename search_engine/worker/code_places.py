@@ -50,13 +50,20 @@ def user_text(source: Source) -> UserText:
 
 
 def located_rows(text: str, user: UserText) -> list[int | None]:
-    """For each row of PTX or amdgcn text, the user's line in force there."""
+    """For each row of PTX or amdgcn text, the user's line in force there.
+
+    Inside inline assembly some versions of LLVM count the rows of the assembly as if they were
+    rows of the source: there the line stays what it was before.
+    """
     files = _files(text)
     unambiguous = _user_names(files, user)
     lines: list[int | None] = []
     current: int | None = None
+    inline = False
     for row in text.split("\n"):
-        if match := _LOC.match(row):
+        if _INLINE_START.match(row) or _INLINE_END.match(row):
+            inline = _INLINE_START.match(row) is not None
+        elif not inline and (match := _LOC.match(row)):
             current = user.line(_chain(match, files, unambiguous))
         elif _FUNCTION_END.match(row):
             current = None
@@ -65,6 +72,8 @@ def located_rows(text: str, user: UserText) -> list[int | None]:
 
 
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+([^/;\n]*)(.*)")
+_INLINE_START = re.compile(r"\s*(?:// begin inline asm|;+#ASMSTART)")
+_INLINE_END = re.compile(r"\s*(?:// end inline asm|;+#ASMEND)")
 _FUNCTION_END = re.compile(r"\s*// -- End function|\.Lfunc_end\d+:")
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _LINK = re.compile(r"@\[ (.*?):(\d+):\d+")

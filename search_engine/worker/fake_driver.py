@@ -214,7 +214,7 @@ def stop_benchmarking() -> None:
 
 
 def _listen(fake: FakeDriver) -> None:
-    """Note the times of the compiler's stages; Triton before 3.5 does not tell them."""
+    """Note the times of the compiler's stages, if this Triton tells them."""
     import triton
 
     knobs = getattr(getattr(triton, "knobs", None), "compilation", None)

@@ -68,7 +68,7 @@ def pipelined_loops(
                     has_dot=any(part.name in DOTS for part in body),
                 )
             )
-    return tuple(loops)
+    return tuple(dict.fromkeys(loops))  # a helper's loop stands once for each call
 
 
 def _is_buffered(copy: IrOperation, lowered: Sequence[IrOperation]) -> bool:

@@ -88,10 +88,16 @@ def _place(item: Instruction) -> object:
 
 
 def _line(item: Instruction, ptx_lines: list[int | None], user: UserText) -> int | None:
-    """By the PTX text; where that names no line (spill code), by the assembler's own table."""
+    """By the PTX text; where that names no line (spill code), by the assembler's own table.
+
+    The table may hold lines that inline assembly made up, which are none of the PTX text's.
+    """
     row = item.ptx_row
     line = ptx_lines[row - 1] if row is not None and row <= len(ptx_lines) else None
-    return user.line(item.chain) if line is None else line
+    if line is not None:
+        return line
+    line = user.line(item.chain)
+    return line if row is None or line in ptx_lines else None
 
 
 def _operations(function: Function, local: _LocalMemory, lines: list[int | None]) -> list[Op]:

@@ -64,6 +64,16 @@ def test_code_that_the_compiler_made_and_code_of_libraries_have_no_line():
     assert found == [None, None, 20]
 
 
+def test_inline_assembly_counts_its_own_rows_which_are_not_the_users():
+    text = (
+        "\t.loc\t1 9 4   // kernels.py:9:4\n\t// begin inline asm\n\t.loc\t1 10 4\n\tmov.u32;\n"
+        "\t.loc\t1 11 4\n\tld.global;\n\t// end inline asm\n\tadd.s32;\n"
+        "\t.loc\t1 12 4\n\tsub.s32;\n"
+        '\t.file\t1 "/home/me/kernels.py"\n'
+    )
+    assert [at(text, part) for part in ("mov", "ld", "add", "sub")] == [8, 8, 8, 11]
+
+
 def test_amdgcn():
     assert at(AMDGCN, "s_load_dwordx2") == 29
     assert at(AMDGCN, "v_add_f32") == 17

@@ -91,8 +91,9 @@ def test_without_ptx_the_first_place_in_the_users_text_is_the_line():
 
 
 def test_spill_code_that_no_row_of_the_ptx_text_names_takes_the_tables_line():
-    rows = rows_of(place(12), ptx_row(1), "STL [R1], R2", "EXIT")
-    assert rows[0].line == 11
+    spill = ("STL [R1], R2", "EXIT")
+    rows = rows_of(place(12), ptx_row(1), *spill, place(99), *spill)
+    assert [row.line for row in rows if row.operation] == [11, 11, None, None]
 
 
 def test_loops_and_waits():
