@@ -9,7 +9,10 @@ from search_engine.domain.kernel import OperationKind
 
 @dataclass(frozen=True, slots=True)
 class AccessWidth:
-    """Machine accesses of one line: ``count`` instructions of ``width_bytes`` a thread."""
+    """Machine accesses of one line: ``count`` instructions of ``width_bytes`` a thread.
+
+    Matrix instructions count as kind ``DOT`` with width 0.
+    """
 
     line: int
     """0-based in the text."""
@@ -48,7 +51,7 @@ class KernelSummary:
     instructions: int
     matrix_instructions: int
     accesses: tuple[AccessWidth, ...]
-    """Global loads and stores by line."""
+    """Global loads, stores and atomics, and matrix instructions, by line."""
     bytes: int | None = None
     """Bytes that the kernel must move at least for the workload's case; None if not known."""
     floor_us: float | None = None

@@ -18,6 +18,7 @@ _ACCESSES = {
     MachineOperation.GLOBAL_STORE: OperationKind.STORE,
     MachineOperation.ATOMIC: OperationKind.ATOMIC,
     MachineOperation.ATOMIC_CAS: OperationKind.ATOMIC,
+    MachineOperation.MATRIX: OperationKind.DOT,
 }
 _NO_REPEATS = 0.99
 """Share of the sampled bytes that are distinct, from which the whole launch is taken to repeat

@@ -42,6 +42,7 @@ def test_a_summary_of_the_largest_launch() -> None:
         LineCode(3, 0, (InstructionCount(MachineOperation.GLOBAL_STORE, 8, 5),)),
         LineCode(None, 0, (InstructionCount(MachineOperation.GLOBAL_LOAD, 4, 9),)),
         LineCode(5, 0, (InstructionCount(MachineOperation.FP32, 0, 9),)),
+        LineCode(6, 1, (InstructionCount(MachineOperation.MATRIX, 0, 4),)),
     )
     small, large = code(grid=(4, 1, 1), registers=40), code(lines)
     found = summarize("K.k", target_named("sm_90"), (small, large), ())
@@ -50,7 +51,7 @@ def test_a_summary_of_the_largest_launch() -> None:
     assert (found.registers, found.spill_bytes, found.grid) == (128, 48, (64, 1, 1))
     assert (found.occupancy, found.limiters) == (0.25, ("registers",))
     assert [(a.line, a.kind.value, a.width_bytes, a.count) for a in found.accesses] == [
-        (3, "store", 8, 5), (4, "load", 4, 1), (4, "load", 16, 3),
+        (3, "store", 8, 5), (4, "load", 4, 1), (4, "load", 16, 3), (6, "dot", 0, 4),
     ]  # fmt: skip
     assert (found.bytes, found.floor_us) == (None, None)
 
