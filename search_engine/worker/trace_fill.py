@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,8 @@ class Access:
     active: Any
     dtype: Any
     """Numpy's type of an element."""
+    lanes: int
+    """Of the tile; less for the part of an access that goes to one of several tensors."""
 
 
 def called(access: Access, region: Region | None) -> str:
@@ -56,13 +59,18 @@ def first(access: Access) -> int:
 
 
 def parts(access: Access) -> list[Access]:
-    """An access to several tensors, apart by tensor."""
+    """An access to several tensors, apart by tensor; inactive lanes belong to the first part."""
     import numpy as np
 
     active = np.ones(access.addresses.shape, bool) if access.active is None else access.active
     of = slots(access.addresses)
-    parts = [active & (of == slot) for slot in np.unique(of[active])]
-    return [Access(access.kind, access.addresses, part, access.dtype) for part in parts]
+    found = [active & (of == slot) for slot in np.unique(of[active])]
+    inactive = access.lanes - int(active.sum())
+    made: list[Access] = []
+    for part in found:
+        lanes = int(part.sum()) + (0 if made else inactive)
+        made.append(dataclasses.replace(access, active=part, lanes=lanes))
+    return made
 
 
 def taken(region: Region, access: Access) -> Any:

@@ -219,7 +219,8 @@ def _access(interpreter: Any, kind: OperationKind, pointers: Any, mask: Any) -> 
     if mask is not None:
         active = np.broadcast_to(np.asarray(mask.data).astype(bool), addresses.shape)
         active = None if active.all() else active
-    return Access(kind, addresses, active, interpreter._get_np_dtype(element)), element
+    dtype = interpreter._get_np_dtype(element)
+    return Access(kind, addresses, active, dtype, addresses.size), element
 
 
 def _operations(named: dict[Any, Any]) -> dict[Any, Callable[[int, int], int]]:

@@ -113,10 +113,8 @@ class Launch:
         """Count a store."""
         self._count(access)
         self._written(access)
-        if access.addresses.size == 1 and access.active is None:
-            address = int(access.addresses.item(0))
-            if address in self._cells and access.dtype.kind in "iu":
-                self._cells[address] = int(value.item(0))
+        if self._is_cell(access):
+            self._cells[int(access.addresses.item(0))] = int(value.item(0))
 
     def atomic(self, access: Access, kind: Any, operation: Any, values: tuple[Any, ...]) -> Any:
         """Count an atomic; the old values.
@@ -124,22 +122,19 @@ class Launch:
         Of single integers they are what earlier sampled programs left, and zero at first where they
         are not known: counters and locks. Others are as loaded.
         """
-        self._count(access)
-        if access.addresses.size > 1 or access.active is not None or access.dtype.kind not in "iu":
-            self._written(access)
-            return self._values(access, kind)
         import numpy as np
 
+        self._count(access)
+        self._written(access)
+        if not self._is_cell(access):
+            return self._values(access, kind)
         address = int(access.addresses.item(0))
         old = self._cells.get(address)
         if old is None:
             region = self._space.region(address)
-            old = 0
-            if region is not None and region.contents is not None and region.written_by is None:
-                old = int(taken(region, access).item(0))
-        self._written(access)
-        if len(self._cells) < _MOST_CELLS:
-            self._cells[address] = operation(old, *(int(value.item(0)) for value in values))
+            known = region is not None and region.contents is not None
+            old = int(taken(region, access).item(0)) if region is not None and known else 0
+        self._cells[address] = operation(old, *(int(value.item(0)) for value in values))
         return np.array([old]).astype(access.dtype)
 
     def unknown(self, what: str, is_float: bool) -> int:
@@ -189,8 +184,8 @@ class Launch:
         if site is None:
             site = self._sites[(*place, region)] = Site(place[0], place[3], region, place[4])
         if access.active is not None and not access.active.any():
-            site.add_empty(access.addresses.size)
-        elif not site.add(access.addresses, access.active, self._program):
+            site.add_empty(access.lanes)
+        elif not site.add(access, self._program):
             for part in parts(access):
                 self._add(place, part)
 
@@ -205,8 +200,16 @@ class Launch:
 
     def _written(self, access: Access) -> None:
         region = self._space.region(first(access))
-        if region is not None:
+        if region is None:
+            return
+        region.stale = True
+        if not self._is_cell(access):
             region.written_by = self._program
+
+    def _is_cell(self, access: Access) -> bool:
+        """True for a single integer, whose value is kept."""
+        single = access.addresses.size == 1 and access.active is None
+        return single and access.dtype.kind in "iu" and len(self._cells) < _MOST_CELLS
 
     def _values(self, access: Access, kind: Any) -> Any:
         import numpy as np

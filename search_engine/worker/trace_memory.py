@@ -32,7 +32,9 @@ class Region:
     drawn: TensorArgument | None = None
     """The declared argument, where values are drawn by position."""
     written_by: tuple[int, int, int] | None = None
-    """The last program that stored here."""
+    """The last program that stored a tile here."""
+    stale: bool = False
+    """Something was stored here: the contents are those before the launch."""
 
 
 class AddressSpace:

@@ -8,6 +8,7 @@ from typing import Any
 from search_engine.domain.access import LineAccess, OutOfBounds
 from search_engine.domain.kernel import OperationKind
 from search_engine.worker.trace_bytes import AddressCounts, DistinctBytes
+from search_engine.worker.trace_fill import Access
 from search_engine.worker.trace_memory import Region, one_region
 from search_engine.worker.trace_pattern import Pattern
 from search_engine.worker.trace_sample import Program
@@ -42,18 +43,16 @@ class Site:
         self._empty += 1
         self._lanes += lanes
 
-    def add(self, addresses: Any, active: Any, program: Program) -> bool:
-        """An execution; ``active`` is None if every lane is.
-
-        False, and nothing is counted, if it spans several tensors.
-        """
+    def add(self, access: Access, program: Program) -> bool:
+        """An execution; False, and nothing is counted, if it spans several tensors."""
+        addresses, active = access.addresses, access.active
         base = int(addresses.item(0))
         pattern = self._pattern(addresses - addresses.dtype.type(base), active)
         if not one_region(base + pattern.lowest, base + pattern.highest):
             return False
         base &= _ADDRESS_MASK
         self._executions += 1
-        self._lanes += addresses.size
+        self._lanes += access.lanes
         self._active += pattern.count
         self._sectors += pattern.sectors(base)
         self._least += pattern.least_sectors

@@ -166,7 +166,7 @@ class Tracer:
     def _leave(self) -> None:
         """The launch is over: what it wrote is not known to later ones."""
         for alias, region in self._placed:
-            if region.written_by is not None:
+            if region.stale:
                 self._known.forget(alias)
                 self.positioned.pop(alias.untyped_storage()._cdata, None)
         self._placed.clear()

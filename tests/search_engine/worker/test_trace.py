@@ -387,6 +387,21 @@ def test_programs_that_wait_for_others_end(replies):
     assert (mean, most, handed_out.sampled) == (25.0, 100, 4)
 
 
+def test_what_programs_leave_for_each_other_in_single_cells_is_kept(replies):
+    launch = _only(replies, "accumulates_under_a_lock")
+    assert launch.notes == () and launch.sampled == 6
+    assert _at(launch, "not the first").executions == 5
+
+
+def test_lanes_of_one_access_to_two_tensors_are_told_apart(replies):
+    launch = _only(replies, "pointers_of_two_tensors")
+    found = {a.argument: a for a in launch.accesses if a.kind is OperationKind.LOAD}
+    assert set(found) == {"x_ptr", "y_ptr"}
+    assert [found[n].active_lanes for n in ("x_ptr", "y_ptr")] == [16, 32]
+    assert sum(access.lanes for access in found.values()) == 64
+    assert all(access.out_of_bounds is None for access in found.values())
+
+
 def test_inline_assembly_is_refused_where_it_decides_addresses(replies):
     launch = _only(replies, "assembly_of_values")
     assert [access.bytes for access in launch.accesses] == [256, 256] and launch.notes == ()

@@ -368,6 +368,37 @@ def locked_kernel(lock_ptr, out_ptr):
 
 
 @triton.jit
+def counted_kernel(cells_ptr, out_ptr, BLOCK: tl.constexpr):
+    while tl.atomic_cas(cells_ptr, 0, 1) == 1:
+        pass
+    at = tl.arange(0, BLOCK)
+    total = tl.full((BLOCK,), 1.0, tl.float32)
+    if tl.load(cells_ptr + 1) == 0:
+        tl.atomic_xchg(cells_ptr + 1, 1)
+    else:
+        total += tl.load(out_ptr + at)  # not the first
+    tl.store(out_ptr + at, total)
+    tl.atomic_xchg(cells_ptr, 0)
+
+
+# kernel-lsp: workload x=f32[64]
+def accumulates_under_a_lock(x):
+    counted_kernel[(6,)](torch.zeros(2, dtype=torch.int32, device=x.device), x, BLOCK=64)
+
+
+@triton.jit
+def mixed_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    pointers = tl.where(at < 16, x_ptr + at, y_ptr + at)
+    tl.store(out_ptr + at, tl.load(pointers, mask=at < n), mask=at < n)  # mixed
+
+
+# kernel-lsp: workload x=f32[48] y=f32[48]
+def pointers_of_two_tensors(x, y):
+    mixed_kernel[(1,)](x, y, torch.empty_like(x), 48, BLOCK=64)
+
+
+@triton.jit
 def handed_out_kernel(next_ptr, out_ptr, n):
     tile = tl.atomic_add(next_ptr, 1)
     while tile < n:  # handed out
