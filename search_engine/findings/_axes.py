@@ -23,13 +23,16 @@ class Axis:
     contiguity: int
     divisibility: int
     constancy: int
+    step: int | None = None
+    """Difference between neighbours, in elements; None if it is not a known number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """A scalar (``sizes`` empty, one axis) or a block; ``element_bytes`` is 0 for no pointer.
 
-    ``argument``: a parameter as it was passed. The compiler drops hints on those.
+    ``argument``: a parameter as it was passed. The compiler drops hints on those. ``base`` is the
+    parameter that a pointer comes from.
     """
 
     sizes: tuple[int, ...]
@@ -37,21 +40,24 @@ class Value:
     constant: int | None = None
     element_bytes: int = 0
     argument: bool = False
+    base: str = ""
 
 
-def scalar(divisibility: int = 1, element_bytes: int = 0, *, argument: bool = False) -> Value:
+def scalar(
+    divisibility: int = 1, element_bytes: int = 0, *, argument: bool = False, base: str = ""
+) -> Value:
     """A scalar of which only its divisibility is known; of a pointer that of its address."""
-    return Value((), (Axis(1, divisibility, 1),), None, element_bytes, argument)
+    return Value((), (Axis(1, divisibility, 1, 0),), None, element_bytes, argument, base)
 
 
 def constant(value: int) -> Value:
     """A number that the compiler knows."""
-    return Value((), (Axis(1, _power_of_two_in(value), 1),), value)
+    return Value((), (Axis(1, _power_of_two_in(value), 1, 0),), value)
 
 
 def arange(start: int, end: int) -> Value:
     """``tl.arange(start, end)``."""
-    return Value((end - start,), (Axis(end - start, _power_of_two_in(start), 1),))
+    return Value((end - start,), (Axis(end - start, _power_of_two_in(start), 1, 1),))
 
 
 def filled(sizes: tuple[int, ...], value: Value) -> Value:
@@ -79,7 +85,7 @@ def expanded(value: Value, axis: int) -> Value:
         divisibility = math.gcd(*(1 if a.contiguity > 1 else a.divisibility for a in value.axes))
     sizes = (*value.sizes[:axis], 1, *value.sizes[axis:])
     old = value.axes if value.sizes else ()
-    return replace(value, sizes=sizes, axes=(*old[:axis], Axis(1, divisibility, 1), *old[axis:]))
+    return replace(value, sizes=sizes, axes=(*old[:axis], Axis(1, divisibility, 1, 0), *old[axis:]))
 
 
 def hinted(value: Value, name: str, numbers: tuple[int, ...]) -> Value:
@@ -101,7 +107,8 @@ def join(left: Value, right: Value) -> Value | None:
         return None
     axes = (_joined(a, b) for a, b in zip(left.axes, right.axes, strict=True))
     same = left.constant if left.constant == right.constant else None
-    return Value(left.sizes, tuple(axes), same, left.element_bytes)
+    base = left.base if left.base == right.base else ""
+    return Value(left.sizes, tuple(axes), same, left.element_bytes, base=base)
 
 
 def select(condition: Value, left: Value, right: Value) -> Value | None:
@@ -154,13 +161,13 @@ def binary(operator: str, left: Value, right: Value) -> Value | None:
     sizes = left.sizes
     if value is not None:
         axes = tuple(
-            Axis(1, _power_of_two_in(value), max(a.constancy, b.constancy))
+            Axis(1, _power_of_two_in(value), max(a.constancy, b.constancy), 0)
             for a, b in zip(left.axes, right.axes, strict=True)
         )
         return Value(sizes, axes, value)
     left, right = _in_bytes(left, pointer), _in_bytes(right, pointer)
     axes = tuple(rule(_Operands(left, right, d)) for d in range(len(left.axes)))
-    return Value(sizes, axes, None, pointer)
+    return Value(sizes, axes, None, pointer, base=left.base or right.base)
 
 
 def extreme(left: Value, right: Value) -> Value | None:
@@ -201,12 +208,18 @@ def _add(o: _Operands) -> Axis:
         math.gcd(o.left.constancy, o.right.contiguity),
         math.gcd(o.left.contiguity, o.right.constancy),
     )
-    return Axis(contiguity, math.gcd(o.left.divisibility, o.right.divisibility), o.constancy)
+    divisibility = math.gcd(o.left.divisibility, o.right.divisibility)
+    return Axis(contiguity, divisibility, o.constancy, _sum(o.left.step, o.right.step, 1))
 
 
 def _subtract(o: _Operands) -> Axis:
     contiguity = math.gcd(o.left.contiguity, o.right.constancy)
-    return Axis(contiguity, math.gcd(o.left.divisibility, o.right.divisibility), o.constancy)
+    divisibility = math.gcd(o.left.divisibility, o.right.divisibility)
+    return Axis(contiguity, divisibility, o.constancy, _sum(o.left.step, o.right.step, -1))
+
+
+def _sum(left: int | None, right: int | None, sign: int) -> int | None:
+    return None if left is None or right is None else left + sign * right
 
 
 def _multiply(o: _Operands) -> Axis:
@@ -214,7 +227,17 @@ def _multiply(o: _Operands) -> Axis:
     contiguity = max(o.left.contiguity if right_one else 1, o.right.contiguity if left_one else 1)
     left = o.left.divisibility if o.left.contiguity == 1 or right_one else 1
     right = o.right.divisibility if o.right.contiguity == 1 or left_one else 1
-    return Axis(contiguity, min(left * right, _ZERO), o.constancy)
+    return Axis(contiguity, min(left * right, _ZERO), o.constancy, _product_step(o))
+
+
+def _product_step(o: _Operands) -> int | None:
+    """A scaled count steps by the scale, if that is a number."""
+    if o.left.step == o.right.step == 0:
+        return 0
+    for axis, other in ((o.left, o.right_value), (o.right, o.left_value)):
+        if axis.step is not None and other.constant is not None:
+            return axis.step * other.constant
+    return None
 
 
 def _divide(o: _Operands) -> Axis:
@@ -319,7 +342,7 @@ def _in_bytes(value: Value, pointer: int) -> Value:
 def _splat(value: Value, sizes: tuple[int, ...]) -> Value:
     if value.sizes:
         return value
-    axes = tuple(Axis(1, value.axes[0].divisibility, size) for size in sizes)
+    axes = tuple(Axis(1, value.axes[0].divisibility, size, 0) for size in sizes)
     return replace(value, sizes=sizes, axes=axes, argument=False)
 
 
@@ -328,7 +351,7 @@ def _grown(value: Value, sizes: tuple[int, ...]) -> Value | None:
     for axis, size, wanted in zip(value.axes, value.sizes, sizes, strict=True):
         if size not in (1, wanted):
             return None
-        axes.append(axis if size == wanted else Axis(1, axis.divisibility, wanted))
+        axes.append(axis if size == wanted else Axis(1, axis.divisibility, wanted, 0))
     return replace(value, sizes=sizes, axes=tuple(axes), argument=False)
 
 
@@ -340,6 +363,7 @@ def _joined(left: Axis, right: Axis) -> Axis:
         math.gcd(left.contiguity, right.contiguity),
         divisibility,
         math.gcd(left.constancy, right.constancy),
+        left.step if left.step == right.step else None,
     )
 
 

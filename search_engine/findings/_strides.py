@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from search_engine.domain.code import ArgumentKind, LaunchCode
+from search_engine.domain.code import LaunchCode
+from search_engine.findings._accesses import Access
 from search_engine.findings._base import Subject
-from search_engine.findings._code import (
-    GLOBAL_ACCESSES,
-    budget,
-    bytes_of,
-    weight_of,
-)
-from search_engine.findings._source import function_of
-from search_engine.findings._vectors import constant_values, element_bytes
-from search_engine.rules._index import Access, KernelFlow, stride_of
+from search_engine.findings._code import GLOBAL_ACCESSES, budget, bytes_of, weight_of
+from search_engine.findings._vectors import known_accesses
 
 _SECTOR = 32
 _CACHE_RATE = 2.0
@@ -35,48 +29,30 @@ class ConstantStride:
 
 def constant_strides(subject: Subject, launch: LaunchCode) -> Iterator[ConstantStride]:
     """Accesses of blocks whose lanes are two elements or more apart, whatever is passed."""
-    kernel = function_of(subject, subject.unit.kernel)
-    if kernel is None:
-        return
     found = [
         (access, stride)
-        for access in KernelFlow(kernel).accesses
-        if access.kind != "atomic" and (stride := _stride(access, launch)) is not None
+        for access in known_accesses(subject, launch)
+        if (stride := _stride(access)) is not None
     ]
     for access, stride in found:
-        size = _element_bytes(access, launch)
+        size, base = access.pointer.element_bytes, access.pointer.base
         # Fields of one structure, read by several lines, share their sectors.
-        fields = sum(other.base == access.base and s == stride for other, s in found)
+        fields = sum(other.pointer.base == base and s == stride for other, s in found)
         used = max(size * min(fields, stride), _SECTOR // stride)
-        if size and access.base is not None and used < _SECTOR:
-            line = access.call.lineno - 1
+        if base and used < _SECTOR:
             cost = _cost(subject, launch, access, _SECTOR / used)
-            yield ConstantStride(line, access.base, access.kind == "store", stride, used, cost)
+            line = access.call.lineno - 1
+            yield ConstantStride(line, base, access.store, stride, used, cost)
 
 
-def _stride(access: Access, launch: LaunchCode) -> int | None:
+def _stride(access: Access) -> int | None:
     """Of the axis along which lanes are closest; None unless it is known for every axis."""
-    if access.pointer is None:
-        return None
-    constants = constant_values(launch)
-
-    def integer(name: str) -> int | None:
-        value = constants.get(name)
-        return value if isinstance(value, int) else None
-
-    lanes = {atom for atom in access.depends if atom.startswith("lane:")}
-    strides = [stride_of(access.pointer, atom, integer) for atom in sorted(lanes)]
-    known = [abs(stride) for stride in strides if stride is not None]
-    if not known or len(known) != len(strides) or min(known) < 2:
+    pairs = zip(access.pointer.sizes, access.pointer.axes, strict=True)
+    steps = [axis.step for size, axis in pairs if size > 1]
+    known = [abs(step) for step in steps if step is not None]
+    if not known or len(known) != len(steps) or min(known) < 2:
         return None
     return min(known)
-
-
-def _element_bytes(access: Access, launch: LaunchCode) -> int:
-    for argument in launch.arguments:
-        if argument.name == access.base and argument.kind is ArgumentKind.POINTER:
-            return element_bytes(argument.dtype)
-    return 0
 
 
 def _cost(subject: Subject, launch: LaunchCode, access: Access, waste: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from search_engine.domain.code import (
@@ -214,7 +214,7 @@ def _value(item: KernelArgument, *, freed: bool) -> Value | None:
     divisibility = 16 if item.divisible_by_16 or freed else 1
     if item.kind is ArgumentKind.POINTER:
         size = element_bytes(item.dtype)
-        return _axes.scalar(divisibility, size, argument=True) if size else None
+        return _axes.scalar(divisibility, size, argument=True, base=item.name) if size else None
     if item.kind is ArgumentKind.INTEGER:
         if freed and item.value == "1":
             return _axes.constant(1)  # the compiler folds a one in, once it may look at the value
@@ -227,12 +227,3 @@ def _literal(text: str | None) -> object:
         return ast.literal_eval(text) if text is not None else None
     except (SyntaxError, ValueError):
         return text
-
-
-def constant_values(launch: LaunchCode) -> Mapping[str, object]:
-    """Compile-time arguments of a launch by name."""
-    return {
-        item.name: _literal(item.value)
-        for item in launch.arguments
-        if item.kind is ArgumentKind.CONSTANT
-    }

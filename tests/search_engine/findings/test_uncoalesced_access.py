@@ -138,6 +138,23 @@ def test_a_constant_stride_needs_no_launch() -> None:
     assert item.assumed
 
 
+SQUARE = (
+    HEADER
+    + """@triton.jit
+def kernel(x_ptr, y_ptr, n, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i[:, None] * BLOCK + i[None, :])
+    tl.store(y_ptr + i[None, :] * BLOCK + i[:, None], x)
+"""
+)
+
+
+def test_one_axis_of_neighbours_is_enough() -> None:
+    """Both axes count the same lanes, and one of them steps by one."""
+    code = fields(64)
+    assert found(UncoalescedAccess(), subject(SQUARE, code)) == []
+
+
 def test_an_assumed_stride_that_is_no_constant_says_nothing() -> None:
     unknown = launch(
         at(LOAD, (Op.GLOBAL_LOAD, 4, 8), depth=1),
