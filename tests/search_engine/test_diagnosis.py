@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -50,7 +49,7 @@ class Bench:
         request = FactsRequest(
             **{
                 "id": "1", "path": "/nowhere/k.py", "root": "/nowhere", "text": text,
-                "python": sys.executable, "cwd": "/", **changes,
+                "python": "/nowhere/python", "cwd": "/", **changes,
             }
         )  # fmt: skip
         return [item async for item in self.service.answers(request, dropped)]
@@ -214,7 +213,7 @@ async def test_requests_that_come_together_share_workers() -> None:
 
 async def test_a_listing_points_at_the_line() -> None:
     bench, text = Bench(), text_of("a")
-    file = FactsRequest("1", "/nowhere/k.py", "/nowhere", text, cwd="/", python=sys.executable)
+    file = FactsRequest("1", "/nowhere/k.py", "/nowhere", text, cwd="/", python="/nowhere/python")
     found = await bench.service.listing(
         ListingRequest("2", file, "a_kernel", "sm_90", line_with(text, "tl.load"))
     )

@@ -107,9 +107,12 @@ def test_what_is_no_request_is_passed_over(host: Host, tmp_path: Path) -> None:
         replace(quick, id="2", path=str(tmp_path / "k.cu")),
         replace(quick, id="3", targets=("sm_12",)),
     )  # fmt: skip
-    found = {item.id: item for item in host.until_done("3") if isinstance(item, Done)}
-    while len(found) < 3:
-        found |= {item.id: item for item in host.until_done("2") if isinstance(item, Done)}
+    found: dict[str, Done] = {}
+    for answer in host.answers():
+        if isinstance(answer, Done):
+            found[answer.id] = answer
+            if len(found) == 3:
+                break
     assert found["1"] == Done("1")
     assert "kernels are found in .py files" in (found["2"].problem or "")
     assert "known targets are" in (found["3"].problem or "")
@@ -144,7 +147,7 @@ def test_the_end_of_input_ends_the_host_and_its_workers(host: Host, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_an_example_from_text_to_findings(host: Host, tmp_path: Path) -> None:
+def test_examples_from_text_to_findings(host: Host, tmp_path: Path) -> None:
     text = SOFTMAX.read_text()
     path = tmp_path / "softmax.py"
     noisy = text.replace("import torch\n", "import torch\nprint('noise')\n", 1)
@@ -180,6 +183,30 @@ def test_an_example_from_text_to_findings(host: Host, tmp_path: Path) -> None:
     assert len(listed) == len(listing.lines)
     assert listing.row is not None
     assert listing.lines[listing.row] == line
+
+    matmul = (ROOT / "examples" / "matmul.py").read_text()
+    undeclared = matmul.replace("# kernel-lsp: ", "# ")
+    host.say(
+        replace(host.request(tmp_path / "matmul.py", matmul), id="4"),
+        replace(host.request(tmp_path / "matmul.py", undeclared), id="5"),
+    )
+    done: dict[str, UnitFindings] = {}
+    ended: set[str] = set()
+    for answer in host.answers():
+        if isinstance(answer, UnitFindings):
+            done[answer.id] = answer
+        elif isinstance(answer, Done):
+            ended.add(answer.id)
+            if ended == {"4", "5"}:
+                break
+    declared, assumed = done["4"].summary, done["5"].summary
+    assert declared is not None
+    assert assumed is not None
+    assert (declared.assumed, declared.grid) == (False, (128, 128, 1))
+    assert (assumed.assumed, assumed.grid, assumed.bytes) == (True, None, None)
+    assert min(declared.matrix_instructions, assumed.matrix_instructions) > 0
+    assert done["5"].notes, "what was assumed is said"
+    assert all(item.assumed for item in done["5"].findings)
 
     host.process.send_signal(signal.SIGTERM)
     assert host.process.wait(20) == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +37,7 @@ def _in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: Workers
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["diagnose", "--python", sys.executable, *arguments])
+    code = main(["diagnose", "--python", "/nowhere/python", *arguments])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
