@@ -136,6 +136,7 @@ JOBS = {
     "kinds": ("x=f32[65536]", "kinds"),
     "turned": ("x=f32[16,64,64]", "turned"),
     "atomics": ("x=f32[8192]", "atomics"),
+    "spilling": ("x=f32[4096]", "spilling"),
 }
 ASSUMED = AssumedLaunch(
     "atomic_kernel",
@@ -205,7 +206,6 @@ def inspected(root: Path, target: str, names: tuple[str, ...]) -> dict[str, obje
 
 @pytest.fixture(scope="module")
 def nvidia(tmp_path_factory) -> dict[str, object]:
-    JOBS["spilling"] = ("x=f32[4096]", "spilling")
     return inspected(tmp_path_factory.mktemp("nvidia"), "sm_90", tuple(JOBS))
 
 
