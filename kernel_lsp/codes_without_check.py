@@ -71,8 +71,7 @@ Fix
     Search again: "Optimize" in the editor, or `kernel-lsp optimize`.
 
 Shown when
-    The archive has a measurement of the same unit in another environment and a newer one that
-    differs.
+    Not yet: the code is reserved. Runs made in another environment are told apart already.
 
 False positives
     None known.

@@ -81,9 +81,10 @@ def code_of(name: str, text: str, assumed: bool = False, **changes: object) -> L
     }  # fmt: skip
     load = InstructionCount(MachineOperation.GLOBAL_LOAD, 4, 8)
     store = InstructionCount(MachineOperation.GLOBAL_STORE, 16, 2)
+    dot = InstructionCount(MachineOperation.MATRIX, 0, 1)
     return LaunchCode(
         LaunchFacts(**values), None if assumed else line_with(text, f"    {name}_kernel[("), (),
-        (LineCode(start + 3, 1, (load,)), LineCode(start + 4, 1, (store,))), (), (),
+        (LineCode(start + 3, 1, (load, dot)), LineCode(start + 4, 1, (store,))), (), (),
         (PipelinedLoop(start + 1, start + 4, 1, 0, 3, False),), assumed=assumed,
     )  # fmt: skip
 
