@@ -3,9 +3,12 @@
 With ``e_b`` and ``e_c`` the distances of baseline and candidate to the float64 truth::
 
     scale = max(|truth|, rms of its row)
-    floor = u_out * scale + 4 * u_acc * G * max(scale, S / u_acc)
+    floor = roundings * u_out * scale + 4 * u_acc * G * max(scale, S / u_acc)
     gate  = 2 * u_out * scale + 2 * 4 * u_base * G_b * max(scale, S / u_acc)
     limit = factor * min(quantile(e_b, 0.999 within a block of rows), gate) + floor
+
+``roundings`` is 1, or 2 where the baseline's own output stands for the truth: it was rounded as the
+candidate's is, so two right kernels may lie a whole unit in the last place apart.
 
 Every element of the candidate must stay within ``limit``, the baseline within ``gate``. The user's
 own kernel is the yardstick, so no tolerance has to be guessed: g = 4 covers serial and tree sums
@@ -145,7 +148,10 @@ class _Piece:
         return 2 * u_out * self.scale + 2 * second + self.smallest
 
     def floor(self, rule: Rule, u_out: float) -> Any:
-        return u_out * self.scale + _G * rule.u_acc * rule.growth * self.amplified + self.smallest
+        """A rounding of the candidate; where the truth is an output too, a rounding of its own."""
+        roundings = 1 if rule.independent else 2
+        computed = _G * rule.u_acc * rule.growth * self.amplified
+        return roundings * u_out * self.scale + computed + self.smallest
 
     def yardstick(self, rule: Rule, u_out: float) -> Any:
         """The baseline's error, or what a right kernel may have where it is its own reference."""

@@ -123,6 +123,20 @@ def test_narrow_outputs_may_be_rounded_once_but_not_twice(dtype):
     assert judge(expected, once, coarse, rule).miss is not None
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_without_a_reference_two_roundings_of_one_value_may_differ(dtype):
+    """A few half-way values just above a power of two, among many smaller ones."""
+    half = torch.finfo(dtype).eps / 2
+    ties = 2.0**-8 * (1 + half * (1 + 2 * torch.arange(3))).double()
+    exact = torch.cat([ties, torch.full((4093,), 2.0**-10).double()])
+    baseline, candidate = (exact * (1 - 1e-7)).to(dtype), (exact * (1 + 1e-7)).to(dtype)
+    assert not torch.equal(baseline, candidate)
+    rule = Rule(reduction=64, independent=False)
+    assert judge(baseline.double(), baseline, candidate, rule).miss is None
+    steps = baseline.view(torch.int16) + 3  # three units in the last place
+    assert judge(baseline.double(), baseline, steps.view(dtype), rule).miss is not None
+
+
 def test_cancellation_is_measured_not_excused():
     """E[x²] - E[x]² is rejected where the baseline is stable, at mean 300."""
     x = drawn(64, 1024, mean=300.0)
