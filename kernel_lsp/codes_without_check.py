@@ -71,7 +71,7 @@ Fix
     Search again: "Optimize" in the editor, or `kernel-lsp optimize`.
 
 Shown when
-    Not yet: the code is reserved. Runs made in another environment are told apart already.
+    Not yet: the code is reserved.
 
 False positives
     None known.

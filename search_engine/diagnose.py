@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from search_engine.domain.finding import Finding, Severity
@@ -13,7 +13,7 @@ from search_engine.domain.workload import Workload, WorkloadProblem
 from search_engine.facts import LaunchSource, UnitFacts
 from search_engine.findings._base import Check, Subject
 from search_engine.findings.registry import CHECKS
-from search_engine.frontends.ignore_comments import ignore_comments
+from search_engine.frontends.ignore_comments import Ignored
 from search_engine.frontends.workload import workload_refusal
 from search_engine.targets.registry import target_named
 
@@ -87,11 +87,10 @@ def no_interpreter(module: Module, refusal: Refusal) -> Finding:
 
 
 def not_ignored(
-    module: Module, findings: Iterable[Finding], ignore: Iterable[str]
+    findings: Iterable[Finding], comments: Sequence[Ignored], ignore: Iterable[str]
 ) -> tuple[Finding, ...]:
     """Findings that neither a comment nor a code or name in ``ignore`` hides."""
     hidden = frozenset(ignore)
-    comments = ignore_comments(module)
     return tuple(
         item
         for item in findings

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from search_engine.domain.job import Refusal, RefusalKind
 from search_engine.domain.kernel import Module, Unit
 from search_engine.domain.workload import Workload
 from search_engine.facts import Asked, DroppedError, FactsGatherer, UnitFacts, heaviest_run
+from search_engine.frontends.ignore_comments import Ignored, ignore_comments
 from search_engine.frontends.unit import find_unit
 from search_engine.interpreters import Interpreters
 from search_engine.predict.summary import summarize
@@ -58,14 +60,12 @@ class Diagnosis:
         targets = known_targets(request.targets or (DEFAULT_TARGET,))
         module = read_module(Path(request.path), request.text)
         workloads, problems = all_workloads(module, Path(request.root))
-        static = not_ignored(
-            module, static_findings(module, workloads, problems), request.ignore
-        )  # fmt: skip
+        file = _File(request, module, workloads, cancelled)
+        static = file.shown(static_findings(module, workloads, problems))
         yield StaticFindings(request.id, static)
         units = _asked_units(module, request.kernels)
         if not request.compile or module.problems or not units:
             return
-        file = _File(request, module, workloads, cancelled)
         gatherer = await self._gatherer(request)
         groups = [(target, group) for target in targets for group in _groups(units, workloads)]
         async with contextlib.aclosing(self._gathered(file, gatherer, groups)) as all_:
@@ -141,10 +141,21 @@ class _File:
         self._module = module
         self._workloads = workloads
         self._dropped = dropped
-        self._context = module_context(module, Path(request.root))
         self._found: list[UnitFacts] = []
         self._said: set[tuple[str | None, str]] = set()
         self._no_interpreter: Refusal | None = None
+
+    @functools.cached_property
+    def _context(self) -> str:
+        return module_context(self._module, Path(self._request.root))
+
+    @functools.cached_property
+    def _comments(self) -> tuple[Ignored, ...]:
+        return ignore_comments(self._module)
+
+    def shown(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Those that neither a comment nor the request hides."""
+        return not_ignored(findings, self._comments, self._request.ignore)
 
     async def gather(
         self, gatherer: FactsGatherer, target: str, units: tuple[Unit, ...]
@@ -167,7 +178,6 @@ class _File:
         self._found.append(facts)
         kernel = facts.unit.kernel.qualified_name
         found = facts_findings(self._module, facts, self._request.everything)
-        shown = not_ignored(self._module, found, self._request.ignore)
         target = target_named(facts.target)
         return UnitFindings(
             id=self._request.id,
@@ -175,7 +185,7 @@ class _File:
             unit_hash=facts.unit.hash,
             target=facts.target,
             summary=summarize(kernel, target, facts.launches, facts.traces),
-            findings=tuple(item for item in shown if self._is_new(item, facts)),
+            findings=tuple(item for item in self.shown(found) if self._is_new(item, facts)),
             notes=facts.notes,
             refusal=facts.refusal,
         )
@@ -186,7 +196,7 @@ class _File:
         if self._no_interpreter is None:
             return found
         reason = no_interpreter(self._module, self._no_interpreter)
-        return (*found, *not_ignored(self._module, (reason,), self._request.ignore))
+        return (*found, *self.shown((reason,)))
 
     def _stopped(self) -> bool:
         return self._no_interpreter is not None or self._dropped()

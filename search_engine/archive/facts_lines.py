@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -51,8 +52,7 @@ class LineMap:
     """Lines of one unit in one text, to kept lines and back."""
 
     def __init__(self, module: Module, unit: Unit) -> None:
-        data = module.text.encode(errors="surrogatepass")
-        self._newlines = [match.start() for match in re.finditer(rb"\n", data)]
+        data, self._newlines = _encoded(module.text)
         self._parts = [(name, span, self._words(data, span)) for name, span in _parts(unit)]
 
     @property
@@ -91,6 +91,13 @@ class LineMap:
         if part >= len(self._parts) or word >= len(self._parts[part][2]):
             raise LineError(f"kept line {line} is not in this unit")
         return self._parts[part][2][word]
+
+
+@functools.lru_cache(4)
+def _encoded(text: str) -> tuple[bytes, list[int]]:
+    """The bytes of a text and where its lines end; the same for all units of a file."""
+    data = text.encode(errors="surrogatepass")
+    return data, [match.start() for match in re.finditer(rb"\n", data)]
 
 
 def move_lines(value: Facts, move: Move) -> Facts:

@@ -51,7 +51,7 @@ class Ignored:
 def ignore_comments(module: Module) -> tuple[Ignored, ...]:
     """Every ignore comment of a file, in order."""
     data = module.text.encode(errors="surrogatepass")
-    if b"kernel-lsp:" not in data:
+    if _COMMENT.search(data) is None:
         return ()
     strings = multiline_strings(data)
     text = _Text(data.split(b"\n"), statements(data))

@@ -21,6 +21,7 @@ from search_engine.domain.kernel import Module
 from search_engine.facts import LaunchSource, UnitFacts, heaviest_run
 from search_engine.findings._base import Check, Subject, finding
 from search_engine.findings.registry import CHECKS
+from search_engine.frontends.ignore_comments import ignore_comments
 from search_engine.frontends.triton import parse_module
 from search_engine.frontends.workload import parse_workloads
 
@@ -173,12 +174,12 @@ def test_nothing_known_means_no_check_is_run() -> None:
 def test_settings_and_comments_hide_by_code_or_name(hide: str) -> None:
     module, facts = facts_of()
     found = facts_findings(module, facts, checks=(Loads(), Loads("KL107", "uncoalesced-access")))
-    assert [item.code for item in not_ignored(module, found, (hide,))] == ["KL107"]
+    assert [item.code for item in not_ignored(found, (), (hide,))] == ["KL107"]
     load = next(line for line in TEXT.splitlines() if "tl.load" in line)
     commented = TEXT.replace(load, f"{load}  # kernel-lsp: ignore[{hide}]")
     module, facts = facts_of(commented)
     found = facts_findings(module, facts, checks=(Loads(), Loads("KL107", "uncoalesced-access")))
-    assert [item.code for item in not_ignored(module, found, ())] == ["KL107"]
+    assert [item.code for item in not_ignored(found, ignore_comments(module), ())] == ["KL107"]
 
 
 def test_codes_are_unique_and_names_are_kebab_case() -> None:
