@@ -17,7 +17,8 @@ Shown when
     A parameter's loads ask for at least 1.5 times the size of its tensor, and reading it once would
     save an estimated tenth of the launch or more (a fifth where there is a matrix product). Data
     that stays in a processor's own cache is free in that estimate, data in the L2 cache costs half,
-    and what hides behind matrix products costs nothing.
+    and what hides behind matrix products costs nothing. Of a product whose tiles are too few to be
+    four times as large nothing is said.
 
 False positives
     The traffic is counted, where it is served from is estimated: a cache can hold more or less
@@ -33,7 +34,7 @@ from search_engine.domain.code import LaunchCode
 from search_engine.domain.finding import Finding, Related, Severity
 from search_engine.findings._answer import answering
 from search_engine.findings._base import Subject, finding
-from search_engine.findings._estimate import LAUNCH_S, launch_times, times_without
+from search_engine.findings._estimate import CACHE_SHARE, LAUNCH_S, launch_times, times_without
 from search_engine.findings._launch import launch_at, related_blocks, traced_launches
 from search_engine.findings._trace import ArgumentReads, certain, reads, size, times
 
@@ -41,7 +42,8 @@ _LEAST_TIMES = 1.5
 _LEAST_COST = 0.1
 _LEAST_COST_OF_PRODUCT = 0.2
 """Tiles of any size read their operands several times."""
-_PRODUCT_RULES = ("widen-matmul-tiles", "group-programs")
+_TILES_OF_LARGER = 4
+"""Tiles of twice the size in both directions: with fewer, some processors would stand idle."""
 _ROW_RULES = ("online-reduction", "one-block-per-row", "several-rows-per-program")
 
 
@@ -67,6 +69,8 @@ class RepeatedRead:
         self, subject: Subject, trace: LaunchTrace, code: LaunchCode | None, item: ArgumentReads
     ) -> Iterator[Finding]:
         product = code is not None and bool(code.dots)
+        if product and trace.programs < _TILES_OF_LARGER * subject.target.processors:
+            return
         now = launch_times(subject, trace, code).total
         once = times_without(subject, trace, code, item.argument).total
         cost = (now - once) / (now + LAUNCH_S)
@@ -87,8 +91,16 @@ class RepeatedRead:
                 "tensor_bytes": item.tensor_bytes,
             },
             related=(*_first(subject, item), *related_blocks(subject, launch)),
-            rule=answering(subject, *(_PRODUCT_RULES if product else _ROW_RULES)),
+            rule=answering(subject, *_rules(subject, item, product)),
         )
+
+
+def _rules(subject: Subject, item: ArgumentReads, product: bool) -> tuple[str, ...]:
+    if not product:
+        return _ROW_RULES
+    # The order of tiles matters only to what the L2 cache cannot hold.
+    ordered = item.tensor_bytes > CACHE_SHARE * subject.target.l2_bytes
+    return ("widen-matmul-tiles", "group-programs") if ordered else ("widen-matmul-tiles",)
 
 
 def _anchor(item: ArgumentReads) -> int:

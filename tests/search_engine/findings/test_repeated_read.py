@@ -103,6 +103,10 @@ def test_small_tiles_read_their_operands_too_often() -> None:
     assert min(item.cost for item in found) > 0.3
 
 
+def test_a_product_with_few_tiles_cannot_have_larger_ones() -> None:
+    assert tiles(32, 256) == []
+
+
 def test_a_good_product_is_silent() -> None:
     assert tiles(256, 16 * 16) == []
 
