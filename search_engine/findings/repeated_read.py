@@ -17,8 +17,8 @@ Shown when
     A parameter's loads ask for at least 1.5 times the size of its tensor, and reading it once would
     save an estimated tenth of the launch or more (a fifth where there is a matrix product). Data
     that stays in a processor's own cache is free in that estimate, data in the L2 cache costs half,
-    and what hides behind matrix products costs nothing. Of a product whose tiles are too few to be
-    four times as large nothing is said.
+    and what hides behind matrix products costs nothing. Of a product whose tiles are 128 x 256 or
+    larger, or too few to be four times as large, nothing is said.
 
 False positives
     The traffic is counted, where it is served from is estimated: a cache can hold more or less
@@ -42,6 +42,8 @@ _LEAST_TIMES = 1.5
 _LEAST_COST = 0.1
 _LEAST_COST_OF_PRODUCT = 0.2
 """Tiles of any size read their operands several times."""
+_LARGEST_TILE = 128 * 256
+"""Accumulators beyond this do not fit the registers of the usual eight warps."""
 _TILES_OF_LARGER = 4
 """Tiles of twice the size in both directions: with fewer, some processors would stand idle."""
 _ROW_RULES = ("online-reduction", "one-block-per-row", "several-rows-per-program")
@@ -69,7 +71,8 @@ class RepeatedRead:
         self, subject: Subject, trace: LaunchTrace, code: LaunchCode | None, item: ArgumentReads
     ) -> Iterator[Finding]:
         product = code is not None and bool(code.dots)
-        if product and trace.programs < _TILES_OF_LARGER * subject.target.processors:
+        few = trace.programs < _TILES_OF_LARGER * subject.target.processors
+        if product and (few or _largest_tile(code) >= _LARGEST_TILE):
             return
         now = launch_times(subject, trace, code).total
         once = times_without(subject, trace, code, item.argument).total
@@ -93,6 +96,12 @@ class RepeatedRead:
             related=(*_first(subject, item), *related_blocks(subject, launch)),
             rule=answering(subject, *_rules(subject, item, product)),
         )
+
+
+def _largest_tile(code: LaunchCode | None) -> int:
+    """Elements of the largest tile of results."""
+    tiles = (dot.tile for dot in code.dots) if code is not None else ()
+    return max((tile[-3] * tile[-2] for tile in tiles if len(tile) >= 3), default=0)
 
 
 def _rules(subject: Subject, item: ArgumentReads, product: bool) -> tuple[str, ...]:
