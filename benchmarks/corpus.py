@@ -1,84 +1,79 @@
-"""Runs the Triton front end over a folder of Python files and prints what it finds and how fast.
+"""Public packages with Triton kernels as a test: what is found, what compiles, what is reported.
 
-    python benchmarks/corpus.py FOLDER [FOLDER ...]
+    python benchmarks/corpus.py install  FOLDER
+    python benchmarks/corpus.py recall   FOLDER [--output TABLE.md]
+    python benchmarks/corpus.py compile  FOLDER --lines LINES.jsonl [--target sm_90] [--limit 50]
+    python benchmarks/corpus.py findings FOLDER --lines FINDINGS.jsonl [--target sm_90]
+    python benchmarks/corpus.py table    --lines LINES.jsonl [--output TABLE.md]
 
-Counts are comparable with a count by ``grep``: every ``@triton.jit`` that a parser may miss shows
-as a difference between the two columns of the last table.
+``install`` needs PyPI; nothing else needs a network, and nothing needs a GPU. ``--package NAME``
+may be given several times. ``compile`` and ``findings`` go on where an earlier run stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-import time
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from search_engine.domain.kernel import Module
-from search_engine.frontends.triton import parse_module
-from search_engine.frontends.workload import parse_workloads
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-_JIT_LINE = re.compile(r"^[ \t]*@(?:triton\.|gluon\.)jit\b", re.M)
+from benchmarks import corpus_compile, corpus_findings, corpus_recall, corpus_table
+from benchmarks.corpus_packages import chosen, install
+
+_FUNCTIONS_SHARE, _LAUNCHES_SHARE, _SLOWEST_MS = 0.99, 0.97, 1000.0
+"""What the finder has to reach: device functions, launches, and the time of any one file."""
 
 
 def main(arguments: list[str]) -> int:
-    """Print the counts; 1 if a file made the front end raise."""
-    parser = argparse.ArgumentParser(description="Count what the Triton front end finds.")
-    parser.add_argument("folders", nargs="+", type=Path)
-    counts: Counter[str] = Counter()
-    slowest: list[tuple[float, str]] = []
-    missed: list[str] = []
-    for path, text in _files(parser.parse_args(arguments).folders):
-        start = time.process_time()
-        module = parse_module(text, str(path))
-        parse_workloads(module)
-        slowest.append((time.process_time() - start, f"{path} ({text.count(chr(10))} lines)"))
-        found, by_text = _count(module), len(_JIT_LINE.findall(text))
-        counts.update(found)
-        counts["lines `@triton.jit`"] += by_text
-        if by_text > found["kernels and helpers"]:
-            missed.append(f"{path}: {by_text} lines, {found['kernels and helpers']} found")
-    for name, count in counts.items():
-        print(f"{count:8d}  {name}")
-    print("\nslowest, CPU milliseconds")
-    for seconds, name in sorted(slowest, reverse=True)[:5]:
-        print(f"{seconds * 1e3:8.1f}  {name}")
-    print("\nfiles with more lines `@triton.jit` than functions found (strings, for the most part)")
-    print("\n".join(missed[:20]) or "none")
+    """Do one step; 1 if the finder misses what it has to reach."""
+    options = _parser().parse_args(arguments)
+    packages = chosen(options.package)
+    match options.step:
+        case "install":
+            install(options.folder, packages)
+        case "recall":
+            results = [corpus_recall.measure(options.folder, package) for package in packages]
+            _show(corpus_table.recall_table(results), options.output)
+            missed = [place for result in results for place in result.missed]
+            print("\n".join(["", f"missed: {len(missed)}", *missed[:40]]))
+            return 0 if _reached(results) else 1
+        case "compile" | "findings":
+            step = corpus_compile if options.step == "compile" else corpus_findings
+            step.run(options.folder, packages, options.lines, options.target, options.limit)
+        case _:
+            _show(corpus_table.compile_table(options.lines), options.output)
     return 0
 
 
-def _files(folders: list[Path]) -> Iterator[tuple[Path, str]]:
-    """Python files that name Triton."""
-    for folder in folders:
-        for path in sorted(folder.rglob("*.py")):
-            text = path.read_text(encoding="utf-8", errors="replace")
-            if "triton" in text:
-                yield path, text
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    steps = ("install", "recall", "compile", "findings", "table")
+    parser.add_argument("step", choices=steps)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path())
+    parser.add_argument("--package", action="append")
+    parser.add_argument("--lines", type=Path, default=Path("corpus.jsonl"))
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--target", default="sm_90")
+    parser.add_argument("--limit", type=int, default=sys.maxsize)
+    return parser
 
 
-def _count(module: Module) -> Counter[str]:
-    launches = module.launches
-    return Counter(
-        {
-            "files that name Triton": 1,
-            "files that do not parse": int(bool(module.problems)),
-            "kernels and helpers": len(module.kernels),
-            "  stacked decorators": sum(len(k.decorators) > 1 for k in module.kernels),
-            "  nested": sum(kernel.nested for kernel in module.kernels),
-            "  conditional": sum(kernel.conditional for kernel in module.kernels),
-            "  never store": sum(not kernel.launchable for kernel in module.kernels),
-            "launches": len(launches),
-            "  opaque": sum(launch.opaque for launch in launches),
-            "  in a host loop": sum(launch.in_loop for launch in launches),
-            "  outside functions": sum(launch.entry is None for launch in launches),
-            "entries": len(module.entries),
-            "  methods": sum(entry.method for entry in module.entries),
-            "units": len(module.units),
-            "  with an entry": sum(unit.entry is not None for unit in module.units),
-        }
+def _show(table: str, output: Path | None) -> None:
+    print(table)
+    if output is not None:
+        output.write_text(table + "\n")
+
+
+def _reached(results: list[corpus_recall.Recall]) -> bool:
+    functions = sum(result.functions for result in results)
+    launches = sum(result.launches for result in results)
+    found = sum(result.functions_found for result in results)
+    launched = sum(result.launches_found for result in results)
+    return (
+        found >= functions * _FUNCTIONS_SHARE
+        and launched >= launches * _LAUNCHES_SHARE
+        and all(result.slowest_ms < _SLOWEST_MS for result in results)
     )
 
 

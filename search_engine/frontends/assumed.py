@@ -18,7 +18,7 @@ from search_engine.domain.job import AssumedArgument, AssumedLaunch
 from search_engine.domain.kernel import Kernel, Module, Parameter, Unit
 from search_engine.frontends.assumed_host import GIVEN, HostScope, Symbol, Unknown
 from search_engine.frontends.assumed_reader import read_kernel
-from search_engine.frontends.assumed_roles import constant_by_role, is_stride
+from search_engine.frontends.assumed_roles import constant_by_role, is_block, is_stride
 from search_engine.frontends.assumed_site import Site, launch_site, optional_at
 from search_engine.frontends.assumed_tuning import (
     OPTIONS,
@@ -95,8 +95,9 @@ class _Guess:
         self._kernel, self._uses, self._site = kernel, uses, site
         self._module = HostScope(site.scope.tree)
         self._tuned: Tuned = first_configuration(kernel, self._module)
-        blocks = sum(use.shape for use in uses.constants.values())
-        self._blocks = blocks + 1 if uses.has_dot else blocks
+        lengths = {name for name, use in uses.constants.items() if use.shape}
+        lengths.update(p.name for p in kernel.parameters if p.constexpr and is_block(p.name))
+        self._blocks = len(lengths) + (1 if uses.has_dot else 0)
         self._pointers: Pointers = pointer_types(kernel.parameters, uses, site)
         self._fixed, self._unaligned = unspecialised(kernel)
         self._strides = _last_strides(kernel) if site.launch is None else frozenset[str]()
@@ -148,7 +149,8 @@ class _Guess:
         name, known = parameter.name, self._site.value(parameter.name)
         if name not in self._site.texts and parameter.default is not None:
             known = self._module.text_value(parameter.default)
-        if known is None:
+        used = self._uses.parameters.get(name, set[Evidence]())
+        if known is None and not used & {Evidence.INTEGER, Evidence.FLOAT}:
             return AssumedArgument(name, "constexpr", "None", origin=self._why_absent(name))
         dtype = scalar_type(parameter, self._uses, self._site)
         if dtype not in ("i32", "i64"):
@@ -196,7 +198,10 @@ class _Guess:
 
     def _unit_stride(self, name: str) -> bool:
         """True for the last stride of a tensor whose lanes lie along the axis."""
-        spread = Evidence.SPREAD in self._uses.parameters.get(name, ())
+        evidence = self._uses.parameters.get(name, set[Evidence]())
+        if Evidence.UNIT in evidence:
+            return True
+        spread = Evidence.SPREAD in evidence
         last = name in self._strides or self._site.unit_stride(name, self._pointers.rows)
         return spread and last
 

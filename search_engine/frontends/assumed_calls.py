@@ -206,8 +206,11 @@ def _block_pointer(reader: Evaluator, node: ast.Call, scope: dict[str, Value]) -
         for value in (found, *found.items):
             reader.uses.number(value, Evidence.INTEGER)
             reader.uses.data(value, Evidence.INDEX)
-            for name in value.addends if place[1] == "strides" else ():
+            for name in _strides_in(value) if place[1] == "strides" else ():
                 reader.uses.parameter(name, Evidence.SPREAD)
+        if descriptor and place[1] == "strides" and found.items:
+            for name in _strides_in(found.items[-1]):
+                reader.uses.parameter(name, Evidence.UNIT)
     position = 3 if descriptor else 4
     shape = keyword(node, "block_shape")
     blocks = node.args[position : position + 1] + ([shape] if shape is not None else [])
@@ -218,6 +221,10 @@ def _block_pointer(reader: Evaluator, node: ast.Call, scope: dict[str, Value]) -
     last = strides.elts[-1] if isinstance(strides, (ast.Tuple, ast.List)) and strides.elts else None
     unit = isinstance(last, ast.Constant) and last.value == 1
     return replace(base, kind="descriptor", block=True, unit=unit)
+
+
+def _strides_in(value: Value) -> tuple[str, ...]:
+    return value.addends if value.constant is None else (value.constant,)
 
 
 def _arange(reader: Evaluator, node: ast.Call, scope: dict[str, Value]) -> Value:

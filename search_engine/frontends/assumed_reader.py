@@ -26,7 +26,9 @@ from search_engine.frontends.assumed_uses import (
     NamedConstant,
     Value,
     joined_kind,
+    parameter_value,
     together,
+    total,
     union,
 )
 
@@ -41,10 +43,13 @@ def read_kernel(
     """Note the uses of every parameter. ``constants`` are the ``tl.constexpr`` ones."""
     reader = _Reader(helpers)
     scope = {
-        name: Value(constant=name) if name in constants else Value(addends=(name,))
+        name: Value(constant=name) if name in constants else parameter_value(name)
         for name in parameter_names(function)
     }
     reader.block(function.body, scope)
+    for name, load in reader.uses.scaled:
+        whole = reader.uses.accesses[load].evidence & {Evidence.INDEX, Evidence.INTEGER}
+        reader.uses.parameter(name, Evidence.INTEGER if whole else Evidence.FLOAT)
     return reader.uses
 
 
@@ -209,7 +214,7 @@ class _Reader:
         match operator:
             case ast.Add() | ast.Sub():
                 self._beside_float(left, right)
-                return replace(union(left, right), direct=False, dtype=None, kind=kind, items=())
+                return replace(total(left, right), direct=False, dtype=None, kind=kind)
             case ast.Div() | ast.Pow():
                 uses.number(left, Evidence.FLOAT)
                 kind = "float"
@@ -247,7 +252,7 @@ class _Reader:
             elif one.kind == "int" or one.addends or one.constant is not None:
                 self.uses.number(other, Evidence.INTEGER)
             elif one.direct and len(other.addends) == 1:
-                self.uses.parameter(other.addends[0], Evidence.FLOAT)
+                self.uses.scaled.extend((other.addends[0], load) for load in one.loads)
 
     def _compare(self, node: ast.Compare, scope: dict[str, Value]) -> Value:
         parts = (node.left, *node.comparators)

@@ -21,7 +21,7 @@ _FLOAT_SCALAR = re.compile(
     r"threshold|label_smoothing|lse_square_scale|gamma|theta|drop_p|rate|slope|"
     r"min_val|max_val|value|fill_value|clip\w*|limit|iou_threshold)$"
     r"|(?:_|^)(?:eps|epsilon|scale|alpha|softcap|smoothing|factor|coef|coeff|threshold|prob|"
-    r"momentum|decay|ratio|temperature|slope|weight)$|^inv_|^log2?_",
+    r"momentum|decay|ratio|temperature|slope|weight)$|^inv_",
     re.IGNORECASE,
 )
 _STATISTIC = re.compile(
@@ -31,7 +31,7 @@ _STATISTIC = re.compile(
     re.IGNORECASE,
 )
 _OFFSETS = re.compile(
-    r"seq_?lens?|seqlens?|lengths?(?:_|$)|block_tables?|page_table|start_loc|indptr|cu_seq|"
+    r"seq_?start|seq_?pos|seq_?lens?|seqlens?|lengths?(?:_|$)|block_tables?|page_table|start_loc|indptr|cu_seq|"
     r"offsets?(?:_ptr)?$|num_\w+_ptr$|indices",
     re.IGNORECASE,
 )
@@ -53,7 +53,10 @@ _NAMED: tuple[tuple[re.Pattern[str], int], ...] = tuple(
         (r"^(?:HEAD_DIM\w*|HEAD_SIZE\w*|D_HEAD|HEADDIM|DIM|D|K|V|DK|DV|BLOCK_D\w*|BD|BV)$", 64),
         (r"^(?:N_HEADS|NUM_HEADS|H|HQ|HV|HK|NH|N_HEAD|NUM_\w*HEADS)$", 8),
         (r"^(?:N_SMS?|NUM_SMS?|NUM_PROGRAMS)$", 132),
-        (r"PER_KV|^(?:G|N_GROUPS|NUM_GROUPS|QUEUE\w*|TOP_?K|ELEMENTS_PER_SAMPLE|PACK\w*)$", 4),
+        (r"NBITS$|^(?:W_|NUM_)?BITS$|BIT_?WIDTH$", 4),
+        (r"PER_KV|^(?:G|N_GROUPS|NUM_GROUPS|QUEUE\w*|TOP_?K|PACK\w*)$", 4),
+        (r"^ELEMENTS_PER_SAMPLE$", 8),
+        (r"UNPACK_MASK$", 15),
         (r"^(?:BT|CHUNK(?:_SIZE)?)$", 64),
     )
 )
@@ -74,7 +77,7 @@ def constant_by_role(name: str, use: ConstantUse, blocks: int) -> object:
     """
     compared = [item for item in use.compared if item is not None]
     texts = [item for item in compared if isinstance(item, str)]
-    if use.dtype:
+    if use.dtype or _plain(name).endswith("DTYPE"):
         return Symbol("tl.float32")
     if texts:
         return next((t for t in texts if t in _DISABLED), "" if "ACT" in name.upper() else texts[0])
@@ -108,6 +111,11 @@ def is_flag(name: str, use: ConstantUse) -> bool:
     if use.shape or use.unrolled:
         return False
     return (use.flag and not use.arithmetic) or _FLAG.search(_plain(name)) is not None
+
+
+def is_block(name: str) -> bool:
+    """True for ``BLOCK_M``, ``TILE_K`` and the like."""
+    return re.search(r"BLOCK|TILE", name.upper()) is not None
 
 
 def is_float_scalar(name: str) -> bool:
@@ -153,6 +161,8 @@ def _other(name: str, use: ConstantUse, blocks: int) -> object:
         return _ALONE
     if "BLOCK" in upper or "TILE" in upper or "SIZE" in upper:
         return _ALONE if blocks <= 1 else _AMONG_OTHERS
+    if "MODE" in upper or upper.endswith(("_ID", "_TYPE")):
+        return 0
     if use.arithmetic:
         return _AMONG_OTHERS
     return False if upper == name and use.flag else _AMONG_OTHERS

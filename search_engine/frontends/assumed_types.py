@@ -11,6 +11,7 @@ from search_engine.frontends.assumed_roles import (
     holds_statistics,
     holds_wide_indices,
     is_float_scalar,
+    is_stride,
 )
 from search_engine.frontends.assumed_site import Site
 from search_engine.frontends.assumed_uses import (
@@ -40,8 +41,9 @@ def pointer_types(parameters: tuple[Parameter, ...], uses: KernelUses, site: Sit
     order = tuple(parameter.name for parameter in parameters if not parameter.constexpr)
     accesses: dict[str, list[Access]] = {}
     through = pointers_of(uses, order)
-    for index, name in through.items():
-        accesses.setdefault(name, []).append(uses.accesses[index])
+    for index, behind in through.items():
+        for name in behind:
+            accesses.setdefault(name, []).append(uses.accesses[index])
     names = [name for name in order if name in accesses or _is_pointer(name, uses, site)]
     half = uses.has_dot or any(
         Evidence.WIDENED in access.evidence for access in uses.accesses
@@ -65,6 +67,8 @@ def element_type(name: str, accesses: list[Access], half: bool) -> str:
     index = "i64" if holds_wide_indices(name) else "i32"
     if Evidence.POINTEE in evidence:
         return "i64"
+    if Evidence.INDEX in evidence and not evidence & {Evidence.WIDENED, Evidence.DOT}:
+        return index
     if not evidence & _REAL:
         if evidence & {Evidence.INDEX, Evidence.INTEGER} or holds_offsets(name):
             return index
@@ -88,7 +92,7 @@ def scalar_type(parameter: Parameter, uses: KernelUses, site: Site) -> str:
         return "i64"
     if kind == "float":
         return "fp32"
-    if Evidence.INTEGER in evidence or kind == "int":
+    if Evidence.INTEGER in evidence or kind == "int" or is_stride(name):
         return "i32"
     default = parameter.default or ""
     real = Evidence.FLOAT in evidence or is_float_scalar(name) or "." in default
@@ -127,12 +131,12 @@ def _atomic(stores: list[Access]) -> bool:
     return any(access.atomic for access in stores)
 
 
-def _copied_from(accesses: list[Access], through: dict[int, str]) -> str | None:
+def _copied_from(accesses: list[Access], through: dict[int, tuple[str, ...]]) -> str | None:
     """The pointer whose data is stored unchanged, if all that is stored comes from it."""
-    sources: set[str | None] = set()
+    sources: set[str] = set()
     for access in accesses:
         if access.stores:
-            sources.update(through.get(load) for load in access.copied)
+            sources.update(name for load in access.copied for name in through.get(load, ()))
             if not access.copied:
                 return None
     return sources.pop() if len(sources) == 1 else None

@@ -30,6 +30,8 @@ class Evidence(enum.Enum):
     """Operand of a dot without a conversion in between."""
     POINTEE = "pointee"
     """An address itself."""
+    UNIT = "unit"
+    """The last stride of a tensor descriptor, which must be 1."""
     SPREAD = "spread"
     """A factor of a block of indices: the stride of an axis that lanes lie along."""
 
@@ -38,11 +40,11 @@ class Evidence(enum.Enum):
 class Value:
     """What is known about the value of an expression.
 
-    ``addends`` are parameters that it is a sum of, ``loads`` are accesses whose data it holds;
-    ``direct`` if that data is unchanged.
+    ``ways`` are the sums of parameters that it may be, one for each branch; ``loads`` are
+    accesses whose data it holds; ``direct`` if that data is unchanged.
     """
 
-    addends: tuple[str, ...] = ()
+    ways: tuple[tuple[str, ...], ...] = ()
     loads: frozenset[int] = frozenset()
     direct: bool = False
     kind: str | None = None
@@ -61,6 +63,11 @@ class Value:
     """Has a term that grows by one from lane to lane, so an axis whose stride is 1 by itself."""
     items: tuple[Value, ...] = ()
 
+    @property
+    def addends(self) -> tuple[str, ...]:
+        """All parameters in any of the sums."""
+        return tuple(dict.fromkeys(name for way in self.ways for name in way))
+
     def computed(self, kind: str | None = None) -> Value:
         """The result of arithmetic on it: no address any more, and not what was loaded."""
         return Value(loads=self.loads, kind=kind or self.kind, block=self.block, axes=self.axes)
@@ -74,13 +81,25 @@ NOTHING = Value()
 INTEGER = Value(kind="int")
 
 
+def parameter_value(name: str) -> Value:
+    """The value of a parameter that is no constant."""
+    return Value(ways=((name,),))
+
+
+def total(left: Value, right: Value) -> Value:
+    """The sum of both: every way of one with every way of the other."""
+    pairs = [(*a, *b) for a in left.ways or ((),) for b in right.ways or ((),)]
+    ways = tuple(dict.fromkeys(pairs))[:_MOST_WAYS]
+    return replace(union(left, right), ways=ways if ways != ((),) else (), items=())
+
+
 def union(left: Value, right: Value) -> Value:
-    """A value that may be either, or the sum of both."""
+    """A value that may be either."""
     items = ()
     if left.items and len(left.items) == len(right.items):
         items = tuple(union(a, b) for a, b in zip(left.items, right.items, strict=True))
     return Value(
-        addends=tuple(dict.fromkeys((*left.addends, *right.addends))),
+        ways=tuple(dict.fromkeys((*left.ways, *right.ways)))[:_MOST_WAYS],
         loads=left.loads | right.loads,
         direct=(left.direct and (right.direct or not right.loads))
         or (right.direct and not left.loads),
@@ -114,11 +133,15 @@ def joined_kind(left: str | None, right: str | None) -> str | None:
     return left if left == right else None
 
 
+_MOST_WAYS = 12
+"""Branches in branches multiply."""
+
+
 @dataclass(slots=True)
 class Access:
-    """One load, store or atomic: the parameters in its address, and what is stored."""
+    """One load, store or atomic: the sums of parameters its address may be, and what is stored."""
 
-    candidates: tuple[str, ...]
+    candidates: tuple[tuple[str, ...], ...]
     evidence: set[Evidence] = field(default_factory=set[Evidence])
     stored_type: str | None = None
     stored_kind: str | None = None
@@ -169,8 +192,10 @@ class KernelUses:
     descriptors: set[str] = field(default_factory=set[str])
     """Parameters that are tensor descriptors made by the host."""
     has_dot: bool = False
-    _index: dict[tuple[int, tuple[str, ...]], int] = field(
-        default_factory=dict[tuple[int, tuple[str, ...]], int]
+    scaled: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    """Parameters that loaded data is multiplied with: floats, if the data is no index."""
+    _index: dict[tuple[int, tuple[tuple[str, ...], ...]], int] = field(
+        default_factory=dict[tuple[int, tuple[tuple[str, ...], ...]], int]
     )
 
     def constant(self, name: str) -> ConstantUse:
@@ -199,10 +224,10 @@ class KernelUses:
         """Index of the access at this place. Loads that its address is made of are indices."""
         self.data(address, Evidence.INDEX)
         unit = address.unit
-        key = (id(node), address.addends)
+        key = (id(node), address.ways)
         if key not in self._index:
             self._index[key] = len(self.accesses)
-            self.accesses.append(Access(address.addends))
+            self.accesses.append(Access(address.ways))
         self.accesses[self._index[key]].unit |= unit
         return self._index[key]
 
@@ -219,20 +244,19 @@ class KernelUses:
 _NUMBER = frozenset({Evidence.INTEGER, Evidence.FLOAT})
 
 
-def pointers_of(uses: KernelUses, order: tuple[str, ...]) -> dict[int, str]:
-    """Index of each access to the parameter that it goes through.
+def pointers_of(uses: KernelUses, order: tuple[str, ...]) -> dict[int, tuple[str, ...]]:
+    """Index of each access to the parameters that it goes through, one for each branch.
 
     ``order`` are the kernel's parameters: of several candidates the first in the signature wins,
     because pointers stand before sizes in nearly all kernels.
     """
-    found: dict[int, str] = {}
+    found: dict[int, tuple[str, ...]] = {}
     known = {name for name, notes in uses.parameters.items() if Evidence.POINTER in notes}
     for _ in range(2):
         for index, access in enumerate(uses.accesses):
-            chosen = _choose(access.candidates, uses, known, order)
-            if chosen is not None:
-                found[index] = chosen
-                known.add(chosen)
+            ways = [_choose(way, uses, known, order) for way in access.candidates]
+            found[index] = tuple(dict.fromkeys(name for name in ways if name is not None))
+            known.update(found[index])
     return found
 
 

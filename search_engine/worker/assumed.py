@@ -1,25 +1,29 @@
 """Compile a launch that was inferred from the text, and correct guesses that do not compile.
 
 The first attempt is the launch as it was inferred. If the compiler refuses it, its message names
-what is wrong, and ``assumed_retry`` makes launches that answer it; these are tried depth first, a
-small number of them in all. Only guesses are changed, nothing that the launch site or a
-configuration writes.
+what is wrong, and ``assumed_retry`` makes launches that answer it; these are tried in the order
+of their promise, a small number of them in all. Only guesses are changed, nothing that the launch
+site or a configuration writes.
 """
 
 from __future__ import annotations
 
 import ast
+import heapq
 import types
 from dataclasses import dataclass
 from typing import Any
 
 from search_engine.domain.job import AssumedLaunch
-from search_engine.worker.assumed_retry import alternatives
+from search_engine.worker.assumed_blame import Blame, blame
+from search_engine.worker.assumed_retry import alternatives, identity
 from search_engine.worker.attempt import Attempt
 from search_engine.worker.fake_driver import FakeDriver
 
 _MOST_ATTEMPTS = 16
 """Attempts that fail do so before machine code is made, at some 20 ms each."""
+_STUCK = 2
+"""Cost of an answer after which the compiler stops where it stopped before, or earlier."""
 
 
 class AssumptionError(Exception):
@@ -47,24 +51,64 @@ def settle(module: types.ModuleType, launch: AssumedLaunch, driver: FakeDriver) 
     AssumptionError if the launch does not fit the kernel.
     """
     function = jit_function(module, launch.kernel)
-    pending, tried = [launch], set[str]()
+    constants = frozenset(parameter.name for parameter in function.params if parameter.is_constexpr)
+    search = _Search(launch)
     first: BaseException | None = None
-    while pending and len(tried) < _MOST_ATTEMPTS:
-        attempt = pending.pop()
-        key = repr((attempt.arguments, attempt.options))
-        if key in tried:
-            continue
-        tried.add(key)
+    while (attempt := search.next()) is not None:
         with Attempt() as outcome:
-            return Settled(_compile(function, module, attempt, driver), attempt, len(tried))
+            compiled = _compile(function, module, attempt.launch, driver)
+            return Settled(compiled, attempt.launch, search.tried)
         error = outcome.error
         assert error is not None
         if isinstance(error, AssumptionError):
             raise error
         first = first or error
-        pending.extend(reversed(alternatives(attempt, error, function)))
+        found = blame(error, function)
+        made = alternatives(attempt.launch, error, found, constants)
+        search.add(attempt, found, made)
     assert first is not None
     raise first
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A launch to try. ``line`` and ``message`` are those of the failure that it answers."""
+
+    launch: AssumedLaunch
+    cost: int = 0
+    line: int = 0
+    message: str = ""
+
+
+class _Search:
+    """Launches to try, cheapest first: the best answer to each message costs nothing."""
+
+    def __init__(self, launch: AssumedLaunch) -> None:
+        self._heap: list[tuple[int, int, _Candidate]] = [(0, 0, _Candidate(launch))]
+        self._known = {identity(launch)}
+        self._added = 0
+        self.tried = 0
+
+    def next(self) -> _Candidate | None:
+        """The next launch; None if there is none or enough were tried."""
+        if not self._heap or self.tried >= _MOST_ATTEMPTS:
+            return None
+        self.tried += 1
+        return heapq.heappop(self._heap)[2]
+
+    def add(self, failed: _Candidate, found: Blame, made: list[AssumedLaunch]) -> None:
+        """Remember the answers to a failure; one that got no further than before costs more."""
+        stuck = failed.line > found.line or (failed.line, failed.message) == (
+            found.line, found.message,
+        )  # fmt: skip
+        for rank, launch in enumerate(made):
+            if identity(launch) in self._known:
+                continue
+            self._known.add(identity(launch))
+            self._added -= 1  # of equal ones the newest first: the path that was just taken
+            cost = failed.cost + rank + (_STUCK if stuck else 0)
+            candidate = _Candidate(launch, cost, found.line, found.message)
+            heapq.heappush(self._heap, (cost, self._added, candidate))
 
 
 def jit_function(module: types.ModuleType, name: str) -> Any:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-_FURTHEST = 6
+_FURTHEST = 7
 """Assignments followed back from a name: behind that, nearly every parameter is reached."""
+
+_LONGEST_CHAIN = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,8 @@ class Blame:
     """The failing expression: parameters that it names, and all that its names are made of."""
 
     message: str
+    line: int
+    """Where the kernel stopped, counted from its ``def``: a later line is progress."""
     named: tuple[str, ...]
     behind: tuple[str, ...]
     flags: tuple[tuple[str, str | None], ...] = ()
@@ -30,60 +35,85 @@ class Blame:
 
 
 def blame(error: BaseException, function: Any) -> Blame:
-    """Read an exception of the compiler against the kernel's own source."""
-    message, nodes = _innermost(error, function)
-    tree = kernel_tree(function)
+    """Read an exception of the compiler against the sources of the kernel and its helpers."""
+    message, places = _places(error)
+    names: list[str] = _variable_in(message)
+    for tree, node in reversed(places):
+        read = names or [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+        if tree.name == function.__name__:
+            names = read
+            break
+        outer = places[places.index((tree, node)) - 1][1] if places[0][1] is not node else None
+        names = _passed(tree, outer, _behind(tree, read))
+    tree = _tree(function.src)
     parameters = set(function.arg_names)
-    names = [n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)]
-    named = tuple(dict.fromkeys(name for name in names if name in parameters))
-    behind = _behind(tree, names, parameters)
     missing = _missing_name(message)
-    flags = _guards(tree, missing, parameters) if missing is not None else ()
-    return Blame(message, named, behind, flags)
+    return Blame(
+        message,
+        line=getattr(places[0][1], "lineno", 0) if places else 0,
+        named=tuple(dict.fromkeys(name for name in names if name in parameters)),
+        behind=_behind(tree, names),
+        flags=_guards(tree, missing, parameters) if missing is not None else (),
+    )
 
 
-def kernel_tree(function: Any) -> ast.FunctionDef:
-    """The syntax tree of a JITFunction."""
-    return _tree(function.src)
-
-
-@functools.lru_cache(32)
+@functools.lru_cache(64)
 def _tree(text: str) -> ast.FunctionDef:
     node = ast.parse(text).body[0]
     assert isinstance(node, ast.FunctionDef)
     return node
 
 
-def _innermost(error: BaseException, function: Any) -> tuple[str, list[ast.AST]]:
-    """The last message of the chain, and the failing nodes that lie in the kernel itself."""
+def _places(error: BaseException) -> tuple[str, list[tuple[ast.FunctionDef, ast.AST]]]:
+    """The innermost message, and where each function of the call chain stopped, outermost first."""
     texts: list[str] = []
-    nodes: list[ast.AST] = []
+    places: list[tuple[ast.FunctionDef, ast.AST]] = []
     current: BaseException | None = error
-    while current is not None and len(texts) < 32:
+    while current is not None and len(texts) < _LONGEST_CHAIN:
         texts.append(str(getattr(current, "error_message", None) or current))
-        node = getattr(current, "node", None)
-        if isinstance(node, ast.AST) and getattr(current, "src", None) == function.src:
-            nodes = [node]
+        node, text = getattr(current, "node", None), getattr(current, "src", None)
+        if isinstance(node, ast.AST) and isinstance(text, str):
+            tree = _tree(text)
+            if places and places[-1][0] is tree:
+                places.pop()
+            places.append((tree, node))
         current = current.__cause__ or current.__context__
     spoken = [text for text in texts if text.strip()]
-    return (spoken[-1] if spoken else type(error).__name__), nodes
+    return (spoken[-1] if spoken else type(error).__name__), places
 
 
-def _behind(tree: ast.FunctionDef, names: list[str], parameters: set[str]) -> tuple[str, ...]:
-    """Parameters that flow into the names, nearest first."""
+def _passed(helper: ast.FunctionDef, call: ast.AST | None, wanted: tuple[str, ...]) -> list[str]:
+    """Names in the arguments that a call passes for the wanted parameters of a helper."""
+    calls = [node for node in ast.walk(call) if isinstance(node, ast.Call)] if call else []
+    order = [argument.arg for argument in helper.args.args]
+    passed: dict[str, ast.expr] = {}
+    for node in calls:
+        callee = node.func
+        name = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", None)
+        if name == helper.name:
+            passed.update(zip(order, node.args, strict=False))
+            passed.update({k.arg: k.value for k in node.keywords if k.arg is not None})
+    parts = (part for name in wanted if name in passed for part in ast.walk(passed[name]))
+    return [part.id for part in parts if isinstance(part, ast.Name)]
+
+
+def _variable_in(message: str) -> list[str]:
+    """The variable that a message about types names."""
+    found = re.search(r"(?:[Ll]oop-carried variable|type for) (\w+)", message)
+    return [found[1]] if found else []
+
+
+def _behind(tree: ast.FunctionDef, names: list[str]) -> tuple[str, ...]:
+    """Parameters of the function that flow into the names, nearest first."""
+    parameters = {argument.arg for argument in (*tree.args.args, *tree.args.kwonlyargs)}
+    sources = _sources(tree)
     found: dict[str, None] = {}
     seen, frontier = set(names), list(names)
     for _ in range(_FURTHEST):
-        following: list[str] = []
-        for name in frontier:
-            if name in parameters:
-                found[name] = None
-            for source in _sources(tree).get(name, ()):
-                if source not in seen:
-                    seen.add(source)
-                    following.append(source)
-        frontier = following
-    found.update(dict.fromkeys(name for name in frontier if name in parameters))
+        found.update(dict.fromkeys(name for name in frontier if name in parameters))
+        following = (source for name in frontier for source in sources.get(name, ()))
+        frontier = [source for source in dict.fromkeys(following) if source not in seen]
+        seen.update(frontier)
     return tuple(found)
 
 

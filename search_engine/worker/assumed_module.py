@@ -97,25 +97,15 @@ class _Files:
         return _Reader(name, file.name == "__init__.py", tree, str(file), self)
 
 
-class _LazyModule(types.ModuleType):
-    """Names are defined when they are first asked for."""
-
-    def __getattr__(self, name: str) -> Any:
-        reader = self.__dict__.get("__reader__")
-        if name.startswith("__") or reader is None or not reader.resolve(name):
-            raise AttributeError(f"module `{self.__name__}` has no `{name}` that can be extracted")
-        return self.__dict__[name]
-
-
 class _Reader:
     """Defines names of one file in ``module``, from the statements that bind them."""
 
     def __init__(
         self, name: str, is_package: bool, tree: ast.Module, file: str, files: _Files
     ) -> None:
-        self.module = _LazyModule(name)
+        self.module = types.ModuleType(name)  # Triton copies whatever is not exactly a module
         self.names: dict[str, Any] = self.module.__dict__
-        self.names.update(__reader__=self, __file__=file, __annotations__={})
+        self.names.update(__getattr__=self._missing, __file__=file, __annotations__={})
         self._name, self._is_package, self._file, self._files = name, is_package, file, files
         self._tree = tree
         self._bindings: dict[str, list[ast.stmt]] = {}
@@ -155,6 +145,12 @@ class _Reader:
         self._files.depth -= 1
         self._resolving.discard(name)
         return found
+
+    def _missing(self, name: str) -> Any:
+        """An attribute of the module that is asked for the first time."""
+        if name.startswith("__") or not self.resolve(name):
+            raise AttributeError(f"module `{self._name}` has no `{name}` that can be extracted")
+        return self.names[name]
 
     def _collect(self, body: list[ast.stmt]) -> None:
         """Note which statements bind which names; those of the first branch come first."""
@@ -217,7 +213,7 @@ class _Reader:
 
     def _resolve_all(self, node: ast.AST) -> None:
         for name in free_names(node):
-            if not hasattr(builtins, name):
+            if name in self._bindings or not hasattr(builtins, name):
                 self.resolve(name)
 
     def _from(self, node: ast.ImportFrom, wanted: str, name: str) -> bool:

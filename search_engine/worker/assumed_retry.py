@@ -12,11 +12,11 @@ import ast
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from search_engine.domain.assumption import assumption_notes
 from search_engine.domain.job import AssumedArgument, AssumedLaunch
-from search_engine.worker.assumed_blame import Blame, blame
+from search_engine.worker.assumed_blame import Blame
 
 CORRECTED = "corrected because the first guess does not compile"
 """Origin of an argument that was changed here."""
@@ -27,20 +27,28 @@ _MOST_ALTERNATIVES = 6
 _Answer: TypeAlias = Callable[["_Guess"], Iterable[AssumedLaunch]]
 
 
-def alternatives(launch: AssumedLaunch, error: BaseException, function: Any) -> list[AssumedLaunch]:
-    """Launches that may answer the compiler's message, best first."""
-    constants = frozenset(p.name for p in function.params if p.is_constexpr)
-    guess = _Guess(launch, blame(error, function), constants)
+def alternatives(
+    launch: AssumedLaunch, error: BaseException, found: Blame, constants: frozenset[str]
+) -> list[AssumedLaunch]:
+    """Launches that may answer the compiler's message, best first.
+
+    ``constants`` are the parameters that are declared ``tl.constexpr``.
+    """
+    guess = _Guess(launch, found, constants)
     if type(error).__name__ == "OutOfResources":
         return list(_smaller(guess))
-    found: list[AssumedLaunch] = []
-    for pattern, answer in _ANSWERS:
-        if pattern.search(guess.blame.message):
-            found.extend(answer(guess))
-    if not found:
-        found.extend(_anything(guess))
-    unique = {repr((item.arguments, item.options)): item for item in found}
-    return list(unique.values())[:_MOST_ALTERNATIVES]
+    if "ptxas" in found.message:  # machine code: types and lengths are settled, and it takes long
+        return []
+    answers = [answer for pattern, answer in _ANSWERS if pattern.search(found.message)]
+    made = [item for answer in answers for item in answer(guess)] or list(_anything(guess))
+    unique = {identity(item): item for item in reversed(made)}
+    return list(reversed(unique.values()))[:_MOST_ALTERNATIVES]
+
+
+def identity(launch: AssumedLaunch) -> tuple[object, ...]:
+    """What makes two launches the same to the compiler."""
+    told = tuple((a.name, a.dtype, a.value, a.divisible_by_16) for a in launch.arguments)
+    return told, tuple(sorted(launch.options))
 
 
 class _Guess:
@@ -114,6 +122,7 @@ class _Guess:
             if argument.value is not None
             and argument.value.lstrip("-").isdigit()
             and (wanted is None or argument.name in wanted)
+            and "stride" not in argument.name.lower()
         }
 
     def _changed(self, changes: dict[str, AssumedArgument]) -> AssumedLaunch:
@@ -136,6 +145,9 @@ def _float_types(guess: _Guess) -> Iterable[AssumedLaunch]:
     for element in _FLOATS:
         if any(guess.arguments[name].dtype != f"*{element}" for name in floats):
             yield guess.typed(floats, f"*{element}")
+    types = guess.blame.first(n for n, a in guess.arguments.items() if a.value == "tl.float32")
+    if types:
+        yield guess.valued(dict.fromkeys(types, "tl.bfloat16"))
     for element in _FLOATS[:2]:
         if near:
             yield guess.typed(near, f"*{element}")
@@ -145,12 +157,39 @@ def _integer_data(guess: _Guess) -> Iterable[AssumedLaunch]:
     """Integer arithmetic on floats: the data or the scalar is an integer."""
     near = guess.blame.first(guess.pointers(*_FLOATS))
     scalars = guess.blame.first(n for n, a in guess.arguments.items() if a.dtype == "fp32")
+    named = [name for name in scalars if name in guess.blame.named]
+    if named:
+        yield guess.typed(named, "i32")
+    types = guess.blame.first(n for n, a in guess.arguments.items() if a.value == "tl.float32")
     for name in near[:3]:
         yield guess.typed([name], "*i32")
-    if len(near) > 1:
-        yield guess.typed(near, "*i32")
+    if types:
+        yield guess.valued(dict.fromkeys(types, "tl.int32"))
     if scalars:
         yield guess.typed(scalars, "i32")
+    if len(near) > 1:
+        yield guess.typed(near, "*i32")
+
+
+def _integer_dot(guess: _Guess) -> Iterable[AssumedLaunch]:
+    """An accumulator of int32: the operands of the dot are int8."""
+    near = guess.blame.first(guess.pointers(*_FLOATS))
+    if len(near) > 1:
+        yield guess.typed(near[:2], "*i8")
+        yield guess.typed(near, "*i8")
+
+
+def _integer_offset(guess: _Guess) -> Iterable[AssumedLaunch]:
+    """A float added to an address: what the float is made of holds integers."""
+    direct = set(guess.blame.named)
+    scalars = [n for n, a in guess.arguments.items() if a.dtype == "fp32" and n in direct]
+    if scalars:
+        yield guess.typed(scalars, "i32")
+    loaded = [n for n in guess.blame.first(guess.pointers(*_FLOATS)) if n not in direct]
+    for name in loaded[:2]:
+        yield guess.typed([name], "*i32")
+    if len(loaded) > 1:
+        yield guess.typed(loaded, "*i32")
 
 
 def _float_data(guess: _Guess) -> Iterable[AssumedLaunch]:
@@ -269,6 +308,14 @@ def _smaller(guess: _Guess) -> Iterable[AssumedLaunch]:
         yield guess.with_option("num_stages", 1)
 
 
+def _stored_element(guess: _Guess) -> Iterable[AssumedLaunch]:
+    """A block stored to a pointer of another element type: the pointer is to what is stored."""
+    found = re.search(r"value element type\((\w+)\)", guess.blame.message)
+    near = guess.blame.first(guess.pointers())
+    if found is not None and near:
+        yield guess.typed(near[:1], f"*{found[1].replace('uint', 'u').replace('int', 'i')}")
+
+
 def _atomics(guess: _Guess) -> Iterable[AssumedLaunch]:
     near = guess.blame.first(guess.pointers())
     for dtype in ("*fp32", "*i32"):
@@ -302,25 +349,29 @@ def _message(*parts: str) -> re.Pattern[str]:
     return re.compile("|".join(parts))
 
 
+_REAL = r"(?:triton\.language\.)?(?:fp|bf|float|bfloat)"
 _ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = (
     (_message("is not defined", "has no attribute 'type'"), _undefined),
     (_message("NoneType", r"type None\b", "None of type"), _absent),
     (_message("Unsupported ptr type", "Expected `base` to be a pointer",
               "Pointer argument of store", "has no attribute 'element_ty'"), _missing_pointer),
-    (_message("add pointers together", r"pointer<.*> and ", "and pointer<",
-              "unexpected type pointer",
+    (_message(rf"pointer<.*> and {_REAL}", rf"{_REAL}\d+ and pointer<"), _integer_offset),
+    (_message("add pointers together", r"pointer<.*> and (?:pointer|triton\.language\.int)",
+              r"int\d+ and pointer<", "unexpected type pointer",
               "bounds and step must all be ints.*pointer", "from pointer", "of type pointer"),
      _not_a_pointer),
-    (_message(r"initial type int\d+ but is re-assigned to (?:fp|bf)",
-              r"initial type <\[[\d, ]*\], int\d+> but is re-assigned to <\[[\d, ]*\], (?:fp|bf)"),
+    (_message(rf"initial type int\d+ but is re-assigned to {_REAL}",
+              rf"initial type <\[[\d, ]*\], int\d+> but is re-assigned to <\[[\d, ]*\], {_REAL}"),
      _integer_data),
+    (_message(r"initial type <\[.*\], int32> but is re-assigned to <\[.*\], (?:fp|bf)"),
+     _integer_dot),
     (_message("same dtype", "[Mm]ismatched type", "but is re-assigned to", "Unsupported lhs dtype",
               "Unsupported rhs dtype", "Inconsistent return types", "must have the same type",
               "only .* supported", "First input", "Both operands", "dtype mismatch"),
      _float_types),
-    (_message(r"unexpected type (?:fp|bf)", r"invalid operands of type .*(?:fp|bf)\d+",
+    (_message(rf"unexpected type {_REAL}", rf"invalid operands of type .*{_REAL}\d+",
               r"wrong type argument to unary", "Cannot use /, #, or %",
-              r"must all be ints, are \(.*(?:fp|bf)", "arange's arguments"), _integer_data),
+              rf"must all be ints, are \(.*{_REAL}", "arange's arguments"), _integer_data),
     (_message("floating scalar type", "Expected dtype .*but got int", "Unexpected dtype int",
               r"'fp32'.*'bf16'.* but got int"), _float_data),
     (_message("int32.*int64", "int64.*int32", "i32.*i64", "i64.*i32"), _integer_widths),
@@ -331,6 +382,7 @@ _ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = (
               "to have shape", "[Ii]nput shapes?", "not compatible", "rank mismatch",
               "shape mismatch"), _shapes),
     (_message(r"K >= \d+", r"N >= \d+", r"M >= \d+"), _larger),
+    (_message("Block element type"), _stored_element),
     (_message("maximum tensor numel"), _smaller),
     (_message(r"atomic_\w+ (?:does not support|not supported)"), _atomics),
     (_message("static assert", "CompileTimeAssertion"), _flags_on),

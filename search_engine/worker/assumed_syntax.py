@@ -8,7 +8,7 @@ from typing import Any
 _JIT_OPTIONS = frozenset({"do_not_specialize", "do_not_specialize_on_alignment", "noinline"})
 """Options of ``triton.jit`` that change the code; the others need names of the host."""
 
-_KEPT_DECORATORS = frozenset({"jit", "constexpr_function"})
+_KEPT_DECORATORS = frozenset({"jit", "constexpr", "constexpr_function"})
 
 
 def bound_names(node: ast.stmt) -> list[str]:
