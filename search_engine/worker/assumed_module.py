@@ -140,11 +140,10 @@ class _Reader:
             any(self._execute(node, name) for node in self._bindings.get(name, ()))
             or any(self._from(star, name, name) for star in self._stars)
             or self._submodule(name)
-            or self._stand_in(name)
         )
         self._files.depth -= 1
         self._resolving.discard(name)
-        return found
+        return found or name in self.names
 
     def _missing(self, name: str) -> Any:
         """An attribute of the module that is asked for the first time."""
@@ -198,7 +197,7 @@ class _Reader:
         tree = ast.fix_missing_locations(ast.Module([node], []))
         with Attempt():
             exec(compile(tree, self._file, "exec", dont_inherit=True), self.names)
-        return name in self.names
+        return self.names.get(name) is not None  # None is often set before a real value
 
     def _define_function(self, node: ast.FunctionDef) -> bool:
         """Define a function before the names of its body, which may lead back to it."""
@@ -223,12 +222,15 @@ class _Reader:
         if reader is not None:
             if reader.resolve(wanted):
                 self.names[name] = reader.names[wanted]
-            return name in self.names
-        with Attempt():
-            real = importlib.import_module(module)
-            if not hasattr(real, wanted):
-                importlib.import_module(f"{module}.{wanted}")
-            self.names[name] = getattr(real, wanted)
+        else:
+            with Attempt():
+                real = importlib.import_module(module)
+                if not hasattr(real, wanted):
+                    importlib.import_module(f"{module}.{wanted}")
+                self.names[name] = getattr(real, wanted)
+        if name not in self.names and wanted in _STAND_INS:
+            with Attempt():
+                self.names[name] = importlib.import_module(_STAND_INS[wanted])
         return name in self.names
 
     def _import(self, alias: ast.alias, name: str) -> bool:
@@ -251,9 +253,3 @@ class _Reader:
         if inner is not None:
             self.names[name] = inner.module
         return inner is not None
-
-    def _stand_in(self, name: str) -> bool:
-        if name in _STAND_INS and (name in self._bindings or self._stars):
-            with Attempt():
-                self.names[name] = importlib.import_module(_STAND_INS[name])
-        return name in self.names

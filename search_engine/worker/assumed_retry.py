@@ -108,7 +108,7 @@ class _Guess:
     def with_option(self, name: str, value: int) -> AssumedLaunch:
         """The launch with another option of Triton's."""
         options = (*((n, v) for n, v in self.launch.options if n != name), (name, value))
-        kept = [note for note in _option_notes(self.launch) if f" {name} = " not in note]
+        kept = [n for n in _option_notes(self.launch) if not n.startswith(f"{name} = ")]
         note = f"{name} = {value}, {CORRECTED}"
         notes = assumption_notes(self.launch.arguments, [*kept, note], self.launch.line is not None)
         return replace(self.launch, options=options, notes=notes)
@@ -160,6 +160,14 @@ def _integer_data(guess: _Guess) -> Iterable[AssumedLaunch]:
     named = [name for name in scalars if name in guess.blame.named]
     if named:
         yield guess.typed(named, "i32")
+    reals = {
+        a.name: "4"
+        for a in guess.guessed()
+        if a.name in guess.blame.named and re.fullmatch(r"-?[\d.]+(?:e-?\d+)?", a.value or "")
+        and not (a.value or "").lstrip("-").isdigit()
+    }  # fmt: skip
+    if reals:
+        yield guess.valued(reals)
     types = guess.blame.first(n for n, a in guess.arguments.items() if a.value == "tl.float32")
     for name in near[:3]:
         yield guess.typed([name], "*i32")
@@ -298,13 +306,14 @@ def _larger(guess: _Guess) -> Iterable[AssumedLaunch]:
 def _smaller(guess: _Guess) -> Iterable[AssumedLaunch]:
     """Too much of the card: fewer stages, then smaller blocks."""
     stages = dict(guess.launch.options).get("num_stages")
-    if stages is None or stages > 2:
-        yield guess.with_option("num_stages", 2 if stages is None or stages > 3 else stages - 1)
+    free = stages is None or any(n.startswith("num_stages") for n in _option_notes(guess.launch))
+    if free and (stages is None or stages > 2):
+        yield guess.with_option("num_stages", 2)
     blocks = {n: v for n, v in guess.numbers().items() if v >= 32}
     if blocks:
         largest = max(blocks.values())
         yield guess.valued({n: str(v // 2) for n, v in blocks.items() if v == largest})
-    if stages == 2:
+    if free and stages == 2:
         yield guess.with_option("num_stages", 1)
 
 
