@@ -63,6 +63,8 @@ def extract(source: Source, kernel: str) -> types.ModuleType:
     except SyntaxError as error:
         refusal = Refusal(RefusalKind.COMPILE, f"SyntaxError: {error.msg}", (error.lineno or 1) - 1)
         raise LoadError(refusal) from error
+    with Attempt():  # packages look it up as an attribute of triton.language
+        importlib.import_module("triton.language.extra.libdevice")
     is_package = Path(source.path).name == "__init__.py"
     files = _Files(search_folders(source.path, source.module, source.root))
     reader = _Reader(source.module, is_package, tree, str(scratch_file(source)), files)

@@ -40,7 +40,9 @@ def alternatives(
     if "ptxas" in found.message:  # machine code: types and lengths are settled, and it takes long
         return []
     answers = [answer for pattern, answer in _ANSWERS if pattern.search(found.message)]
-    made = [item for answer in answers for item in answer(guess)] or list(_anything(guess))
+    made = [item for answer in answers for item in answer(guess)]
+    if not answers and found.line:  # a message that no answer is known to
+        made = list(_anything(guess))
     unique = {identity(item): item for item in reversed(made)}
     return list(reversed(unique.values()))[:_MOST_ALTERNATIVES]
 
