@@ -71,6 +71,7 @@ class Session:
     """Architecture of the GPU here, once a run has told it."""
     _arrived: set[str] = field(default_factory=set[str])
     """Files with facts that are not shown yet."""
+    _hints_shown: bool = False
     _told_status: tuple[str, bool, str] | None = None
     _counting: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
     """Offers whose candidate is still being hashed."""
@@ -190,7 +191,7 @@ class Session:
         for uri in self.documents:
             self.publish(uri)
         self.client.refresh_lenses()
-        self.client.refresh_hints()
+        self._refresh_hints()
         self.tell_status()
 
     def tell_status(self) -> None:
@@ -238,7 +239,15 @@ class Session:
         self._arrived.discard(uri)
         if uri in self.documents:
             self.publish(uri)
+            self._refresh_hints()
+
+    def _refresh_hints(self) -> None:
+        """Where some are shown, or were until now."""
+        roots = {document.root for document in self.documents.values()}
+        wanted = any(self.workspace.settings(root).inlay_hints for root in roots)
+        if wanted or self._hints_shown:
             self.client.refresh_hints()
+        self._hints_shown = wanted
 
     def _analysed(self, snapshot: Snapshot) -> None:
         self.facts.analysed(snapshot)

@@ -3,6 +3,7 @@
 - every request gets exactly one answer, also one that is malformed, early, late or not JSON;
 - the ``workDoneToken`` of a command reaches the command;
 - documents are kept by the session, whose lines are those of the protocol;
+- nothing is kept of a message that has been handled;
 - ``exit``, end of input and a dead editor end the process and its children.
 """
 
@@ -130,6 +131,24 @@ class KernelProtocol(LanguageServerProtocol):
             self._answer(message["id"], JsonRpcInvalidParams(str(error) or "invalid parameters"))
         else:
             log.warning("malformed notification %s ignored", message["method"])
+
+    def _execute_handler(
+        self,
+        msg_id: int | str,
+        handler: Any,
+        callback: Any,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        # pygls keeps the future of each notification, and of each step of a handler, for ever.
+        super()._execute_handler(msg_id, handler, callback, args, kwargs)
+        future = self._request_futures.get(msg_id)
+        if future is None:
+            return
+        if future.done():
+            del self._request_futures[msg_id]
+        else:
+            future.add_done_callback(lambda _: self._request_futures.pop(msg_id, None))
 
     def _answer(self, message_id: Any, error: JsonRpcException) -> None:
         known = message_id if isinstance(message_id, (int, str)) else None

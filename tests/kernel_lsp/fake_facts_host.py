@@ -218,12 +218,14 @@ def main() -> None:
                 if pids:
                     Path(pids).write_text(str(os.getpid()))
                 names = ",".join(request.kernels or ())
-                note(request, f"facts {request.id} {names} {','.join(request.targets)}")
+                note(
+                    request, f"facts {Path(request.path).name} {names} {','.join(request.targets)}"
+                )
                 threading.Thread(target=serve, args=(request,), daemon=True).start()
             case CancelRequest():
                 CANCELLED.add(request.id)
             case ListingRequest():
-                note(request, f"listing {request.id} {request.kernel} {request.target}")
+                note(request, f"listing {request.kernel} {request.target}")
                 listing(request)
 
 

@@ -10,6 +10,98 @@ def check_traffic(traffic: list[tuple[str, dict]]) -> None:
     _check_responses(traffic)
     _check_progress(traffic)
     _check_diagnostics(traffic)
+    _check_capabilities(traffic)
+    _check_resolved(traffic)
+
+
+NEEDED = {
+    "window/workDoneProgress/create": "window.workDoneProgress",
+    "window/showDocument": "window.showDocument.support",
+    "workspace/applyEdit": "workspace.applyEdit",
+    "workspace/configuration": "workspace.configuration",
+    "workspace/codeLens/refresh": "workspace.codeLens.refreshSupport",
+    "workspace/inlayHint/refresh": "workspace.inlayHint.refreshSupport",
+    "experimental/serverStatus": "experimental.serverStatusNotification",
+    "kernelLsp/runUpdate": "experimental.kernelLsp.runs",
+}
+"""What a server may send only to clients that say they take it."""
+
+REGISTERED = {
+    "workspace/textDocumentContent": "workspace.textDocumentContent.dynamicRegistration",
+    "workspace/didChangeConfiguration": "workspace.didChangeConfiguration.dynamicRegistration",
+}
+
+OF_DIAGNOSTICS = {
+    "relatedInformation": "relatedInformation",
+    "codeDescription": "codeDescriptionSupport",
+    "data": "dataSupport",
+    "tags": "tagSupport",
+}
+
+OF_ACTIONS = {
+    "disabled": "disabledSupport",
+    "isPreferred": "isPreferredSupport",
+    "data": "dataSupport",
+}
+
+
+def _check_capabilities(traffic: list[tuple[str, dict]]) -> None:
+    started = [m for way, m in traffic if way == "in" and m.get("method") == "initialize"]
+    params = started[0].get("params") if started else None
+    if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
+        return  # malformed on purpose
+    capabilities = params["capabilities"]
+    asked = {
+        m["id"]: m.get("method")
+        for way, m in traffic
+        if way == "in" and isinstance(m.get("id"), (int, str))
+    }
+    for way, message in traffic:
+        if way != "out":
+            continue
+        method = message.get("method")
+        if method in NEEDED:
+            assert _has(capabilities, NEEDED[method]), f"{method} was not advertised"
+        if method == "client/registerCapability":
+            for item in message["params"]["registrations"]:
+                assert _has(capabilities, REGISTERED[item["method"]]), item["method"]
+        if method == "textDocument/publishDiagnostics":
+            _check_fields(
+                message["params"]["diagnostics"], OF_DIAGNOSTICS, capabilities, "publishDiagnostics"
+            )
+            known = _has(capabilities, "textDocument.publishDiagnostics.versionSupport")
+            assert known or message["params"].get("version") is None
+        if method is None and asked.get(message.get("id")) == "textDocument/codeAction":
+            _check_fields(message.get("result") or [], OF_ACTIONS, capabilities, "codeAction")
+
+
+def _check_fields(items: list[dict], needed: dict, capabilities: dict, feature: str) -> None:
+    for item in items:
+        for name, support in needed.items():
+            if item.get(name) is not None:
+                path = f"textDocument.{feature}.{support}"
+                assert _has(capabilities, path), f"{name} of {feature} was not advertised"
+
+
+def _has(capabilities: dict, path: str) -> bool:
+    value: object = capabilities
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return bool(value)
+
+
+def _check_resolved(traffic: list[tuple[str, dict]]) -> None:
+    """Resolving an action adds its edit and changes nothing else."""
+    asked = {
+        m["id"]: m["params"]
+        for way, m in traffic
+        if way == "in" and m.get("method") == "codeAction/resolve"
+    }
+    for way, message in traffic:
+        result = message.get("result")
+        if way == "out" and message.get("id") in asked and isinstance(result, dict):
+            rest = {name: value for name, value in result.items() if name != "edit"}
+            assert rest == asked[message["id"]], "resolve changed more than the edit"
 
 
 def _check_responses(traffic: list[tuple[str, dict]]) -> None:

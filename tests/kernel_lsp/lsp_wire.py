@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 
 SERVER = Path(__file__).with_name("serve_fake.py")
-PATIENCE = 20.0
+PATIENCE = 60.0
+"""Longest wait for something that must come; only a busy machine needs more than a second."""
 CACHE = Path(tempfile.gettempdir()) / f"kernel-lsp-tests-{os.getuid()}"
 """Shared by all servers of the tests, as a user's servers share theirs."""
 
@@ -194,11 +195,12 @@ class Wire:
         )
         return answer["result"] and answer["result"]["contents"]["value"]
 
-    def asked(self) -> list[str]:
-        """What the facts host was asked: kernels and targets of each request."""
+    def asked(self, uri: str) -> list[str]:
+        """What the facts host was asked about a file: kernels and targets of each request."""
         log = self.folder / "facts.log"
+        start = f"facts {uri.rsplit('/', 1)[1]} "
         lines = log.read_text().splitlines() if log.exists() else []
-        return [line.split(" ", 2)[2] for line in lines if line.startswith("facts ")]
+        return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
     def lenses(self, uri: str) -> list[str]:
         answer = self.request("textDocument/codeLens", {"textDocument": {"uri": uri}})

@@ -1,10 +1,15 @@
 """Messages that no well-behaved client sends: each request still gets one answer."""
 
+import asyncio
 import json
 import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
+
+from kernel_lsp.places import Places
+from kernel_lsp.server import KernelServer
 
 
 def error_of(answer):
@@ -183,3 +188,35 @@ def test_work_done_token_of_a_command_is_used(wire):
         if m.get("method") == "$/progress" and m["params"]["token"] == "mine"
     ]
     assert kinds == ["begin", "end"]
+
+
+async def test_nothing_is_kept_of_messages_that_were_handled(tmp_path, kernel):
+    server = KernelServer(Places(tmp_path, tmp_path, tmp_path), None)
+    written = []
+    server.protocol.set_writer(SimpleNamespace(write=written.append, close=lambda: None))
+
+    def send(method, params, **more):
+        body = {"jsonrpc": "2.0", "method": method, "params": params, **more}
+        server.protocol.receive(json.dumps(body).encode())
+
+    send("initialize", {"capabilities": {}, "processId": None, "rootUri": None}, id=1)
+    uri = (tmp_path / "k.py").as_uri()
+    item = {"uri": uri, "languageId": "python", "version": 0, "text": kernel}
+    send("textDocument/didOpen", {"textDocument": item})
+    for version in range(1, 30):
+        place = {"line": 0, "character": 0}
+        change = {"range": {"start": place, "end": place}, "text": "#"}
+        send(
+            "textDocument/didChange",
+            {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
+        )
+        send("textDocument/codeLens", {"textDocument": {"uri": uri}}, id=100 + version)
+    send("textDocument/didSave", {"textDocument": {"uri": uri}})
+    send("kernelLsp/setTrust", {"trusted": False})
+    send("workspace/executeCommand", {"command": "kernelLsp.report", "arguments": [{}]}, id=2)
+    end = time.monotonic() + 60
+    while sum(b'"result"' in data for data in written) < 31 and time.monotonic() < end:
+        await asyncio.sleep(0.02)
+    assert server.session.documents[uri].version == 29
+    assert server.protocol._request_futures == {}
+    await server.session.close()
