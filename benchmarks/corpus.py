@@ -4,10 +4,11 @@
     python benchmarks/corpus.py recall   FOLDER [--output TABLE.md]
     python benchmarks/corpus.py compile  FOLDER --lines LINES.jsonl [--target sm_90] [--limit 50]
     python benchmarks/corpus.py findings FOLDER --lines FINDINGS.jsonl [--target sm_90]
-    python benchmarks/corpus.py table    --lines LINES.jsonl [--output TABLE.md]
+    python benchmarks/corpus.py table    --lines LINES.jsonl [--output TABLE.md] [--compact FILE]
 
 ``install`` needs PyPI; nothing else needs a network, and nothing needs a GPU. ``--package NAME``
 may be given several times. ``compile`` and ``findings`` go on where an earlier run stopped.
+``--compact`` writes the lines without the notes, sorted.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def main(arguments: list[str]) -> int:
             step.run(options.folder, packages, options.lines, options.target, options.limit)
         case _:
             _show(corpus_table.compile_table(options.lines), options.output)
+            if options.compact is not None:
+                options.compact.write_text(corpus_table.compact(options.lines))
     return 0
 
 
@@ -54,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--package", action="append")
     parser.add_argument("--lines", type=Path, default=Path("corpus.jsonl"))
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--compact", type=Path)
     parser.add_argument("--target", default="sm_90")
     parser.add_argument("--limit", type=int, default=sys.maxsize)
     return parser

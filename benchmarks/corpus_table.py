@@ -51,6 +51,15 @@ def compile_table(file: Path) -> str:
     return "\n".join([*rows, "", *_reasons(records)])
 
 
+def compact(file: Path) -> str:
+    """The lines without their notes, in the order of packages and files."""
+    records = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+    for record in records:
+        record.pop("notes", None)
+    records.sort(key=lambda record: (record["package"], record["kernel"]))
+    return "\n".join(json.dumps(record) for record in records) + "\n"
+
+
 def _row(name: str, records: list[dict[str, Any]]) -> str:
     outcomes = Counter(record["outcome"] for record in records)
     compiled = [record for record in records if record["outcome"] == "compiled"]

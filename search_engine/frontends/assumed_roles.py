@@ -21,13 +21,13 @@ _FLOAT_SCALAR = re.compile(
     r"threshold|label_smoothing|lse_square_scale|gamma|theta|drop_p|rate|slope|"
     r"min_val|max_val|value|fill_value|clip\w*|limit|iou_threshold)$"
     r"|(?:_|^)(?:eps|epsilon|scale|alpha|softcap|smoothing|factor|coef|coeff|threshold|prob|"
-    r"momentum|decay|ratio|temperature|slope|weight)$|^inv_",
+    r"momentum|decay|ratio|temperature|slope|weight)$|^inv_|^reciprocal",
     re.IGNORECASE,
 )
 _STATISTIC = re.compile(
     r"(?:^|_)(?:lse|rstd|logsumexp|workspace)(?:_|$)|"
     r"(?:^|_)(?:lse|rstd|rms|mean|var|delta|m|l|logsumexp|max|sum|partial|acc|workspace|loss|"
-    r"scales?|stats?|scratch|maxs?|norm)(?:_ptrs?|_out)?$",
+    r"scales?|stats?|scratch|maxs?|norm|losses)(?:_ptrs?|_out)?$",
     re.IGNORECASE,
 )
 _OFFSETS = re.compile(

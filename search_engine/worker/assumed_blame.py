@@ -44,7 +44,7 @@ def blame(error: BaseException, function: Any) -> Blame:
             names = read
             break
         outer = places[places.index((tree, node)) - 1][1] if places[0][1] is not node else None
-        names = _passed(tree, outer, _behind(tree, read))
+        names = _passed(tree, outer, _behind(tree, read, getattr(node, "lineno", None)))
     tree = _tree(function.src)
     parameters = set(function.arg_names)
     missing = _missing_name(message)
@@ -103,10 +103,13 @@ def _variable_in(message: str) -> list[str]:
     return [found[1]] if found else []
 
 
-def _behind(tree: ast.FunctionDef, names: list[str]) -> tuple[str, ...]:
-    """Parameters of the function that flow into the names, nearest first."""
+def _behind(tree: ast.FunctionDef, names: list[str], before: int | None = None) -> tuple[str, ...]:
+    """Parameters of the function that flow into the names, nearest first.
+
+    With ``before``, only by assignments above that line.
+    """
     parameters = {argument.arg for argument in (*tree.args.args, *tree.args.kwonlyargs)}
-    sources = _sources(tree)
+    sources = _sources(tree, before)
     found: dict[str, None] = {}
     seen, frontier = set(names), list(names)
     for _ in range(_FURTHEST):
@@ -118,10 +121,12 @@ def _behind(tree: ast.FunctionDef, names: list[str]) -> tuple[str, ...]:
 
 
 @functools.lru_cache(32)
-def _sources(tree: ast.FunctionDef) -> dict[str, tuple[str, ...]]:
+def _sources(tree: ast.FunctionDef, before: int | None) -> dict[str, tuple[str, ...]]:
     """For each name the names that its assignments read."""
     found: dict[str, dict[str, None]] = {}
     for node in ast.walk(tree):
+        if before is not None and getattr(node, "lineno", 0) >= before:
+            continue
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
             targets = node.targets

@@ -22,7 +22,7 @@ CORRECTED = "corrected because the first guess does not compile"
 """Origin of an argument that was changed here."""
 
 _FLOATS = ("fp32", "bf16", "fp16")
-_MOST_ALTERNATIVES = 6
+_MOST_ALTERNATIVES = 8
 
 _Answer: TypeAlias = Callable[["_Guess"], Iterable[AssumedLaunch]]
 
@@ -293,6 +293,8 @@ def _shapes(guess: _Guess) -> Iterable[AssumedLaunch]:
         for value in sorted(set(blocks.values()), reverse=True)[:2]:
             if len(blocks) > 1:
                 yield guess.valued(dict.fromkeys(blocks, str(value)))
+    for name in [n for n in guess.numbers() if n not in guess.blame.named and "BLOCK" in n][:2]:
+        yield guess.valued({name: "1"})
     for name, value in list(near.items())[:2]:
         yield guess.valued({name: str(value // 2 if value > 16 else value * 2)})
 
@@ -363,7 +365,8 @@ def _message(*parts: str) -> re.Pattern[str]:
 _REAL = r"(?:triton\.language\.)?(?:fp|bf|float|bfloat)"
 _ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = (
     (_message("is not defined", "has no attribute 'type'"), _undefined),
-    (_message("NoneType", r"type None\b", "None of type"), _absent),
+    (_message("NoneType", r"type None\b", "None of type",
+              "constexpr_type. object has no attribute"), _absent),
     (_message("Unsupported ptr type", "Expected `base` to be a pointer",
               "Pointer argument of store", "has no attribute 'element_ty'"), _missing_pointer),
     (_message(rf"pointer<.*> and {_REAL}", rf"{_REAL}\d+ and pointer<"), _integer_offset),
@@ -372,6 +375,7 @@ _ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = (
               "bounds and step must all be ints.*pointer", "from pointer", "of type pointer"),
      _not_a_pointer),
     (_message(rf"initial type int\d+ but is re-assigned to {_REAL}",
+              rf"Ternary expression.*(?:int\d+ and {_REAL}|{_REAL}\d+ and int)",
               rf"initial type <\[[\d, ]*\], int\d+> but is re-assigned to <\[[\d, ]*\], {_REAL}"),
      _integer_data),
     (_message(r"initial type <\[.*\], int32> but is re-assigned to <\[.*\], (?:fp|bf)"),
@@ -383,7 +387,8 @@ _ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = (
     (_message(rf"unexpected type {_REAL}", rf"invalid operands of type .*{_REAL}\d+",
               r"wrong type argument to unary", "Cannot use /, #, or %",
               rf"must all be ints, are \(.*{_REAL}", "arange's arguments"), _integer_data),
-    (_message("floating scalar type", "Expected dtype .*but got int", "Unexpected dtype int",
+    (_message(rf"Ternary expression.*(?:int\d+ and {_REAL}|{_REAL}\d+ and int)",
+              "floating scalar type", "Expected dtype .*but got int", "Unexpected dtype int",
               r"'fp32'.*'bf16'.* but got int"), _float_data),
     (_message("int32.*int64", "int64.*int32", "i32.*i64", "i64.*i32"), _integer_widths),
     (_message("power of (?:2|two)"), _power_of_two),
