@@ -126,11 +126,12 @@ class _Guess:
         """Optional pointers that are None: passed so, or asked about and not needed."""
         site = self._site
         asked = set(heuristic_subjects(self._kernel, self._module).values())
-        optional = {name for name in self._uses.optional if optional_at(site, name)}
         return frozenset(
             name
             for name in self._pointers.elements
-            if site.kind(name) == "none" or name in asked | optional
+            if site.kind(name) == "none"
+            or (name in asked | self._uses.optional and optional_at(site, name))
+            or (name in asked and site.kind(name) != "tensor")
         )
 
     def _argument(self, parameter: Parameter) -> AssumedArgument:

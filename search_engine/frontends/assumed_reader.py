@@ -168,7 +168,7 @@ class _Reader:
                 found = self.value(inner, scope)
                 if isinstance(operator, ast.Invert):
                     self.uses.data(found, Evidence.CONDITION)
-                return found.computed()
+                return replace(found.computed(), made_of=constants_of(found))
             case ast.IfExp(test=test, body=body, orelse=other):
                 self._condition(test, scope)
                 return union(self.value(body, scope), self.value(other, scope))

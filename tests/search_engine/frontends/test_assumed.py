@@ -195,6 +195,27 @@ def test_an_optional_tensor_is_left_out_together_with_its_flag():
     assert found["HAS_BIAS"].value == "False"
 
 
+def test_a_tensor_that_every_call_passes_is_given_although_the_kernel_asks_for_it():
+    required = MATMUL.replace("bias=None, scale", "bias: torch.Tensor, scale")
+    found = arguments(required)
+    assert found["bias"].dtype == "*fp32"
+    assert found["HAS_BIAS"].value == "True"
+
+
+def test_a_loop_that_is_unrolled_is_short():
+    found = arguments("""
+@triton.jit
+def kernel(x, y, W: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for tap in tl.static_range(-W + 1, 1):
+        total += tl.load(x + i + tap)
+    tl.store(y + i, total)
+""")
+    assert found["W"].value == "4"
+    assert found["BLOCK"].value == "1024"
+
+
 def test_the_last_stride_of_a_tensor_is_one_and_other_sizes_are_as_the_launch_writes_them():
     found = arguments(MATMUL)
     assert (found["stride_xn"].dtype, found["stride_xn"].value) == ("constexpr", "1")
