@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -42,17 +43,29 @@ _STAND_INS = {
 """What names from modules that are missing usually are; packages re-export Triton under them."""
 
 _DEEPEST = 60
+_RETRY_SECONDS = 120.0
+"""After it, a package that was missing may have been installed."""
+
+_failed: dict[tuple[str, str, str], tuple[float, str]] = {}
+"""The version whose import failed last: when, and why."""
 
 
 def load_or_extract(source: Source, kernel: str) -> tuple[types.ModuleType, str | None]:
     """The user's module; if its import fails, one made of the kernel alone, and the reason.
 
-    Raises LoadError if there is no such kernel in the text.
+    An import that failed is not tried again for a while: it may have taken seconds. Raises
+    LoadError if there is no such kernel in the text.
     """
+    key = (source.module, source.path, source.text)
+    known = _failed.get(key)
+    if known is not None and time.monotonic() - known[0] < _RETRY_SECONDS:
+        return extract(source, kernel), known[1]
     with Attempt() as attempt:
         return load(source), None
     error = attempt.error
     reason = error.refusal.message if isinstance(error, LoadError) else str(error)
+    _failed.clear()  # one file at a time is worked on
+    _failed[key] = (time.monotonic(), reason)
     return extract(source, kernel), reason
 
 
