@@ -317,7 +317,7 @@ class Wire:
             result = {"success": True}
         elif method == "workspace/configuration":
             result = [None for _ in message["params"]["items"]]
-        with contextlib.suppress(OSError):  # the server may have ended
+        with contextlib.suppress(OSError, ValueError):  # the server may have ended
             self.send({"id": message["id"], "result": result})
 
 
