@@ -28,7 +28,7 @@ PACKAGES = (
     Package("torchao", "0.18.0", "torchao"),
     Package("xformers", "0.0.35", "xformers"),
     Package("flag-gems", "5.0.2", "flag_gems", parts=("ops", "fused")),
-    Package("fla-core", "0.6.0", "fla"),
+    Package("fla-core", "0.6.0", "fla", skipped=("triton_ascend",)),
 )
 
 

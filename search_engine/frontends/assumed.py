@@ -67,6 +67,8 @@ def assumed_launch(module: Module, unit: Unit) -> AssumedLaunch | str:
     if uses.descriptors:
         names = ", ".join(sorted(uses.descriptors))
         return f"{names}: a tensor descriptor made by the host, whose block cannot be assumed"
+    if uses.tuples:
+        return f"{', '.join(sorted(uses.tuples))}: a tuple, whose length cannot be assumed"
     return _Guess(kernel, uses, launch_site(module, unit)).launch()
 
 

@@ -193,7 +193,13 @@ class _Reader:
         index = node.slice
         if found.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
             return found.items[index.value % len(found.items)]
+        if isinstance(index, ast.Constant) and isinstance(index.value, int):
+            self._note_tuple(found)
         return replace(found, axes=_indexed(found.axes, index)) if found.axes else found
+
+    def _note_tuple(self, value: Value) -> None:
+        if value == parameter_value(value.addends[0] if value.addends else ""):
+            self.uses.tuples.update(value.addends)
 
     def _binary(self, left: Value, operator: ast.operator, right: Value) -> Value:
         result = self._computed(left, operator, right)
@@ -286,8 +292,11 @@ class _Reader:
             return self._helper(self._helpers[name], node, scope)
         if name in RULES:
             return RULES[name](self, node, scope)
-        values = (*node.args, *(item.value for item in node.keywords))
-        return library_call(self, name, tuple(self.value(item, scope) for item in values))
+        given = (*node.args, *(item.value for item in node.keywords))
+        values = tuple(self.value(item, scope) for item in given)
+        if name == "len":
+            self._note_tuple(values[0] if values else NOTHING)
+        return library_call(self, name, values)
 
     def _base(self, function: ast.expr, scope: dict[str, Value]) -> Value | None:
         """The object of a method call; None for a function or a function of a module."""

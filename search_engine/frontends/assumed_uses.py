@@ -191,6 +191,8 @@ class KernelUses:
     """Parameters that are compared with None."""
     descriptors: set[str] = field(default_factory=set[str])
     """Parameters that are tensor descriptors made by the host."""
+    tuples: set[str] = field(default_factory=set[str])
+    """Parameters that are tuples: they are indexed by a number, or their length is asked for."""
     has_dot: bool = False
     scaled: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     """Parameters that loaded data is multiplied with: floats, if the data is no index."""

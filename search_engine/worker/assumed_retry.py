@@ -371,7 +371,7 @@ _ANSWERS: tuple[tuple[re.Pattern[str], _Answer], ...] = (
               "Pointer argument of store", "has no attribute 'element_ty'"), _missing_pointer),
     (_message(rf"pointer<.*> and {_REAL}", rf"{_REAL}\d+ and pointer<"), _integer_offset),
     (_message("add pointers together", r"pointer<.*> and (?:pointer|triton\.language\.int)",
-              r"int\d+ and pointer<", "unexpected type pointer",
+              r"int\d+ and pointer<", "unexpected type pointer", "cannot cast pointer",
               "bounds and step must all be ints.*pointer", "from pointer", "of type pointer"),
      _not_a_pointer),
     (_message(rf"initial type int\d+ but is re-assigned to {_REAL}",

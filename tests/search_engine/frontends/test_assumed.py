@@ -265,6 +265,7 @@ def entry(x):
             "@triton.jit\ndef kernel(desc, x):\n    tl.store(x, desc.load([0, 0]))\n",
             "tensor descriptor",
         ),
+        ("@triton.jit\ndef kernel(xs):\n    tl.store(xs[0], tl.load(xs[1]))\n", "a tuple"),
         ("@triton.jit\ndef kernel(x, *rest):\n    tl.store(x, 1)\n", "variable number"),
         (
             "@triton.jit\ndef put(p, v):\n    tl.store(p, v)\n\n"
