@@ -43,11 +43,11 @@ def table(facts: tuple[TargetFacts, ...]) -> Table:
     return (heading, *((label, *(c.get(label, "–") for c in columns)) for label in labels))
 
 
-def line_accesses(facts: TargetFacts, line: int) -> str | None:
-    """``8 loads of 16 B, 4 of 4 B``: the machine's instructions of one line."""
+def line_accesses(facts: TargetFacts, first: int, last: int) -> str | None:
+    """``8 loads of 16 B, 4 of 4 B``: the machine's instructions of some lines, inclusive."""
     if facts.summary is None:
         return None
-    return widths(access for access in facts.summary.accesses if access.line == line)
+    return widths(access for access in facts.summary.accesses if first <= access.line <= last)
 
 
 def widths(accesses: Iterable[AccessWidth]) -> str | None:

@@ -56,8 +56,9 @@ def _line_hover(state: FileState, line: int) -> Hover | None:
 
 def _line_texts(state: FileState, unit: UnitState, line: int) -> list[str]:
     found: list[str] = []
+    first, last = _operation(unit, line)
     for facts in unit.facts:
-        accesses = figures.line_accesses(facts, line)
+        accesses = figures.line_accesses(facts, first, last)
         if accesses is not None:
             found.append(f"{facts.target}: {accesses} a thread")
     found += [
@@ -66,6 +67,16 @@ def _line_texts(state: FileState, unit: UnitState, line: int) -> list[str]:
         if shown.finding.line <= line <= shown.finding.end_line
     ]
     return found
+
+
+def _operation(unit: UnitState, line: int) -> tuple[int, int]:
+    """Lines of the load, store or dot that reaches the line; one may stand on several."""
+    kernels = (unit.view.unit.kernel, *unit.view.unit.helpers)
+    spans = [
+        o.span for k in kernels for o in k.operations if o.span.line <= line <= o.span.end_line
+    ]
+    inner = min(spans, key=lambda span: span.end - span.start, default=None)
+    return (inner.line, inner.end_line) if inner is not None else (line, line)
 
 
 def _notes(unit: UnitState) -> list[str]:

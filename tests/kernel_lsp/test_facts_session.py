@@ -257,6 +257,8 @@ def test_a_formatter_moves_facts_with_their_statements(server, kernel):
     found = server.diagnostics(uri, code("KL105"))
     load = next(d for d in found if d["code"] == "KL105")
     assert load["range"]["start"] == {"line": LOAD + 2, "character": 4}
+    for row in (2, 3):
+        assert "8 loads of 16 B" in server.hover(uri, LOAD + row, 9), "of the whole statement"
     store = next(d for d in found if d["code"] == "KL107")
     assert store["range"]["start"] == {"line": STORE + 4, "character": 4}
     time.sleep(1.3)

@@ -49,9 +49,9 @@ def test_instructions_of_a_line_are_told_widest_first(kernel):
             AccessWidth(4, OperationKind.DOT, 0, 2),
         ),
     )
-    assert figures.line_accesses(made, 3) == "8 loads of 16 B, 1 of 4 B, 1 store of 2 B"
-    assert figures.line_accesses(made, 4) == "2 matrix instructions"
-    assert figures.line_accesses(made, 5) is None
+    assert figures.line_accesses(made, 3, 3) == "8 loads of 16 B, 1 of 4 B, 1 store of 2 B"
+    assert figures.line_accesses(made, 4, 6) == "2 matrix instructions"
+    assert figures.line_accesses(made, 5, 9) is None
 
 
 @pytest.mark.parametrize(("count", "text"), [(512, "512 B"), (98304, "96 KiB"), (2**31, "2 GiB")])
