@@ -46,7 +46,10 @@ class Command:
 
 
 async def optimize(session: Session, argument: Argument) -> Answer:
-    """Start a run: ``{uri, kernel, unitHash?, effort?, budget?}`` → ``{runId, state, …}``."""
+    """Start a run: ``{uri, kernel, unitHash?, effort?, budget?, rules?}`` → ``{runId, state, …}``.
+
+    With ``rules`` only those rewrite rules are tried, and configurations.
+    """
     state, unit = await _unit(session, argument)
     blocked = blocker(state, unit)
     if blocked is not None:
@@ -332,8 +335,10 @@ def _run_settings(settings: Settings, argument: Argument) -> Settings:
 
 def _rules(argument: Argument) -> list[str]:
     """Rewrite rules that a run is led by; none for all of them."""
-    rules = cast("list[Any]", argument.get("rules") or [])
-    return [str(rule) for rule in rules]
+    rules: Any = argument.get("rules") or []
+    if not isinstance(rules, list):
+        raise CommandRefused("rules must be a list of names of rewrite rules")
+    return [str(rule) for rule in cast("list[Any]", rules)]
 
 
 def _device_environment(device: str) -> dict[str, str]:

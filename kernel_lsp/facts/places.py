@@ -17,7 +17,6 @@ from kernel_lsp.positions import body
 from kernel_lsp.snapshot import Snapshot, UnitView
 from search_engine.domain.facts_message import UnitFindings
 from search_engine.domain.finding import Finding, Related, Severity
-from search_engine.domain.job import RefusalKind
 from search_engine.domain.kernel import Span
 from search_engine.domain.summary import AccessWidth, KernelSummary
 
@@ -29,6 +28,8 @@ _WORD = re.compile(
     re.S | re.X,
 )
 """Comments and strings, which do not count, and words, which no formatter adds or removes."""
+
+COMPILE_ERROR = "KL101"
 
 _MAPPED_LINES = 2000
 """Longest part whose lines are matched word by word; it is done on the message path."""
@@ -111,7 +112,7 @@ def place(kept: KeptFacts, snapshot: Snapshot, view: UnitView) -> TargetFacts:
         tuple(finding for finding in findings if finding is not None),
         answer.notes,
         refusal.message if refusal else None,
-        answer.summary is None and refusal is not None and refusal.kind is RefusalKind.COMPILE,
+        any(finding.code == COMPILE_ERROR for finding in answer.findings),
     )
 
 

@@ -65,9 +65,18 @@ def diagnostics(state: FileState) -> tuple[Diagnostic, ...]:
     found = [*_declaration_problems(state)]
     for unit in state.units:
         found += _unit_diagnostics(state, unit)
-    shown = [d for d in found if not _is_hidden(state, d)]
+    shown = _once([d for d in found if not _is_hidden(state, d)])
     shown.sort(key=lambda d: d.severity.value)
     return tuple(shown[:LIMIT])
+
+
+def _once(found: list[Diagnostic]) -> list[Diagnostic]:
+    """One sentence on missing data is enough, however many kernels it is true of."""
+    first: dict[str, Diagnostic] = {}
+    for item in found:
+        if item.code == "KL002":
+            first.setdefault(item.message, item)
+    return [item for item in found if item.code != "KL002" or first[item.message] is item]
 
 
 def _is_hidden(state: FileState, shown: Diagnostic) -> bool:

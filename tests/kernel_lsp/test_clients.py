@@ -54,7 +54,16 @@ async def client(request, lsp_client: LanguageClient):
     def _(params):
         return None
 
-    lsp_client.set_configuration({"kernelLsp": {"device": "0", "trust": "always"}})
+    lsp_client.set_configuration(
+        {
+            "kernelLsp": {
+                "device": "0",
+                "trust": "always",
+                "details": "perLine",
+                "worker": {"env": {"FAKE_FACTS": "figures"}},
+            }
+        }
+    )
     await lsp_client.initialize_session(
         t.InitializeParams(capabilities=client_capabilities(request.param))
     )
@@ -77,6 +86,15 @@ async def test_find_resolve_and_undo(client: LanguageClient, tmp_path):
     client.text_document_did_open(
         t.DidOpenTextDocumentParams(t.TextDocumentItem(uri, "python", 0, KERNEL))
     )
+    for _ in range(400):
+        shown = {d.code: d for d in client.diagnostics.get(uri, ())}
+        if "KL105" in shown:
+            break
+        await asyncio.sleep(0.05)
+    publishing = client.capabilities.text_document.publish_diagnostics
+    load = shown["KL105"]
+    assert bool(load.related_information) == bool(publishing.related_information)
+    assert load.code_description is None or publishing.code_description_support
     here = t.Range(t.Position(8, 0), t.Position(8, 0))
     request = t.CodeActionParams(
         t.TextDocumentIdentifier(uri), here, t.CodeActionContext(diagnostics=[])
